@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/fabric/counting_backend.h"
+
+#include <utility>
+
+#include "native/snapshot/tensor_bytes.h"
+
+namespace gradcheck::native {
+namespace {
+
+using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+
+// The work of a collective that was not carried out: complete at once, tensors as they were.
+class DoneWork : public c10d::Work {
+ public:
+  explicit DoneWork(std::vector<at::Tensor> tensors)
+      : Work(-1, c10d::OpType::ALLREDUCE),
+        tensors_(std::move(tensors)),
+        future_(c10::make_intrusive<c10::ivalue::Future>(
+            c10::ListType::create(c10::TensorType::get()))) {
+    future_->markCompleted(c10::IValue(tensors_));
+  }
+  bool isCompleted() override { return true; }
+  bool isSuccess() const override { return true; }
+  bool wait(std::chrono::milliseconds /*timeout*/) override { return true; }
+  std::vector<at::Tensor> result() override { return tensors_; }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
+
+ private:
+  std::vector<at::Tensor> tensors_;
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
+};
+
+const char* name_of(const c10d::ReduceOp& op) {
+  switch (op) {
+    case c10d::ReduceOp::SUM:
+      return "sum";
+    case c10d::ReduceOp::AVG:
+      return "mean";
+    case c10d::ReduceOp::MIN:
+      return "min";
+    case c10d::ReduceOp::MAX:
+      return "max";
+    default:
+      return "other";
+  }
+}
+
+std::uint64_t bytes_in(const std::vector<at::Tensor>& tensors) {
+  std::uint64_t bytes = 0;
+  for (const at::Tensor& tensor : tensors) bytes += tensor.nbytes();
+  return bytes;
+}
+
+}  // namespace
+
+CountingBackend::CountingBackend(c10::intrusive_ptr<c10d::Backend> inner, Journal& journal,
+                                 const Faults& faults)
+    : Backend(inner->getRank(), inner->getSize()),
+      inner_(std::move(inner)),
+      journal_(journal),
+      faults_(faults) {}
+
+void CountingBackend::count(const char* op, const std::vector<at::Tensor>& tensors,
+                            const char* reduce) {
+  EventRecord record;
+  record.type = EventType::collective;
+  record.op = op;
+  record.group = "world";
+  record.reduce = reduce;
+  record.bytes = bytes_in(tensors);
+  if (!tensors.empty()) record.dtype = gradcheck::name_of(dtype_of(tensors[0]));
+  journal_.event(std::move(record));
+}
+
+const std::string CountingBackend::getBackendName() const { return inner_->getBackendName(); }
+
+c10::intrusive_ptr<c10d::Backend::Options> CountingBackend::getBackendOptions() {
+  return inner_->getBackendOptions();
+}
+
+WorkPtr CountingBackend::broadcast(std::vector<at::Tensor>& tensors,
+                                   const c10d::BroadcastOptions& options) {
+  count("broadcast", tensors);
+  return inner_->broadcast(tensors, options);
+}
+
+WorkPtr CountingBackend::allreduce(std::vector<at::Tensor>& tensors,
+                                   const c10d::AllreduceOptions& options) {
+  if (faults_.skips_reduction(journal_.step())) return c10::make_intrusive<DoneWork>(tensors);
+  count("all_reduce", tensors, name_of(options.reduceOp));
+  if (faults_.corrupts_reduction(journal_.step())) {
+    for (at::Tensor& tensor : tensors) tensor.zero_();
+  }
+  return inner_->allreduce(tensors, options);
+}
+
+WorkPtr CountingBackend::allreduce_coalesced(std::vector<at::Tensor>& tensors,
+                                             const c10d::AllreduceCoalescedOptions& options) {
+  count("all_reduce_coalesced", tensors, name_of(options.reduceOp));
+  return inner_->allreduce_coalesced(tensors, options);
+}
+
+WorkPtr CountingBackend::allgather(std::vector<std::vector<at::Tensor>>& outputs,
+                                   std::vector<at::Tensor>& inputs,
+                                   const c10d::AllgatherOptions& options) {
+  count("all_gather", inputs);
+  return inner_->allgather(outputs, inputs, options);
+}
+
+WorkPtr CountingBackend::_allgather_base(at::Tensor& output, at::Tensor& input,
+                                         const c10d::AllgatherOptions& options) {
+  count("all_gather", {input});
+  return inner_->_allgather_base(output, input, options);
+}
+
+WorkPtr CountingBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                              const c10d::ReduceScatterOptions& options) {
+  count("reduce_scatter", {input}, name_of(options.reduceOp));
+  return inner_->_reduce_scatter_base(output, input, options);
+}
+
+WorkPtr CountingBackend::barrier(const c10d::BarrierOptions& options) {
+  count("barrier", {});
+  return inner_->barrier(options);
+}
+
+}  // namespace gradcheck::native

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/snapshot/clone_store.h"
+
+#include <filesystem>
+#include <vector>
+
+#include "evidence/write/safetensors.h"
+#include "native/journal.h"
+#include "native/snapshot/tensor_bytes.h"
+
+namespace gradcheck::native {
+namespace {
+
+std::string file_name(const Want& want, int rank) {
+  std::string name = "payload/rank-" + std::to_string(rank) + ".step-" + std::to_string(want.step);
+  if (want.micro > 0) name += ".micro-" + std::to_string(want.micro);
+  return name + "." + std::string(name_of(want.stage)) + ".safetensors";
+}
+
+// Null for a name of another model or one that was not kept.
+const at::Tensor* find(const CloneStore::Tensors& tensors, const std::string& key) {
+  const std::string prefix = std::string(kPolicy) + "/";
+  if (!key.starts_with(prefix)) return nullptr;
+  const auto found = tensors.find(key.substr(prefix.size()));
+  return found == tensors.end() ? nullptr : &found->second;
+}
+
+}  // namespace
+
+void CloneStore::keep(std::int64_t micro, Stage stage, const std::string& name, at::Tensor tensor) {
+  moments_[{micro, stage}][name] = std::move(tensor);
+}
+
+const CloneStore::Tensors& CloneStore::at(std::int64_t micro, Stage stage) const {
+  static const Tensors kNone;
+  const auto found = moments_.find({micro, stage});
+  return found == moments_.end() ? kNone : found->second;
+}
+
+PayloadRecord write_payload(const CloneStore& clones, const Want& want,
+                            const std::string& directory, int rank) {
+  PayloadRecord record{want.step, want.micro, want.stage, file_name(want, rank), {}, 0, false};
+  std::vector<NamedTensor> chosen;
+  for (const std::string& key : want.names) {
+    const at::Tensor* tensor = find(clones.at(want.micro, want.stage), key);
+    if (tensor == nullptr) continue;
+    if (record.bytes + tensor->nbytes() > want.budget_bytes) {
+      record.truncated = true;
+      break;  // most wanted first: nothing behind this one may overtake it
+    }
+    record.bytes += tensor->nbytes();
+    record.names.push_back(key);
+    chosen.push_back({key, dtype_of(*tensor), shape_of(*tensor), bytes_of(*tensor)});
+  }
+  std::filesystem::create_directories(directory + "/payload");
+  write_safetensors(directory + "/" + record.file, chosen);
+  return record;
+}
+
+}  // namespace gradcheck::native

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "native/trainers/batch.h"
+
+#include <vector>
+
+#include "model/tensor_stats.h"
+#include "native/snapshot/tensor_bytes.h"
+#include "numeric/kernel.h"
+
+namespace gradcheck::native {
+namespace {
+
+constexpr std::int64_t kPrompt = 4;
+constexpr std::int64_t kMinCompletion = 4;
+constexpr std::int64_t kMaxCompletion = 8;
+constexpr std::int64_t kLength = kPrompt + kMaxCompletion;
+
+std::uint64_t mix(std::uint64_t x) {  // finaliser of splitmix64 (Steele, Lea, Flood 2014)
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31);
+}
+
+class Stream {
+ public:
+  explicit Stream(const BatchKey& key) : state_(mix(key.seed + kGamma)) {
+    for (const auto part : {static_cast<std::int64_t>(key.rank), key.step, key.micro}) {
+      state_ = mix(state_ + kGamma * (static_cast<std::uint64_t>(part) + 1));
+    }
+  }
+  std::int64_t below(std::int64_t limit) {
+    state_ += kGamma;
+    return static_cast<std::int64_t>(mix(state_) % static_cast<std::uint64_t>(limit));
+  }
+
+ private:
+  static constexpr std::uint64_t kGamma = 0x9e3779b97f4a7c15U;
+  std::uint64_t state_;
+};
+
+struct Texts {
+  std::vector<std::vector<std::int64_t>> prompts;
+  std::vector<std::vector<std::int64_t>> completions;
+};
+
+// Token 0 is padding and never drawn.
+std::vector<std::int64_t> draw_text(Stream& stream, std::int64_t length, std::int64_t vocabulary) {
+  std::vector<std::int64_t> text;
+  for (std::int64_t i = 0; i < length; ++i) text.push_back(1 + stream.below(vocabulary - 1));
+  return text;
+}
+
+Texts draw_texts(Stream& stream, std::int64_t size, std::int64_t vocabulary) {
+  Texts texts;
+  for (std::int64_t row = 0; row < size; ++row) {
+    texts.prompts.push_back(draw_text(stream, kPrompt, vocabulary));
+    const std::int64_t length = kMinCompletion + stream.below(kMaxCompletion - kMinCompletion + 1);
+    texts.completions.push_back(draw_text(stream, length, vocabulary));
+  }
+  return texts;
+}
+
+// Prompt i with completion i − shift, around the end.
+Sequences join(const Texts& texts, std::size_t shift) {
+  const std::size_t size = texts.prompts.size();
+  Sequences out;
+  out.tokens = at::zeros({static_cast<std::int64_t>(size), kLength}, at::kLong);
+  out.completed = at::zeros({static_cast<std::int64_t>(size), kLength - 1}, at::kBool);
+  auto* token = out.tokens.mutable_data_ptr<std::int64_t>();
+  auto* completed = out.completed.mutable_data_ptr<bool>();
+  for (std::size_t row = 0; row < size; ++row, token += kLength, completed += kLength - 1) {
+    const auto& completion = texts.completions[(row + size - shift) % size];
+    std::copy(texts.prompts[row].begin(), texts.prompts[row].end(), token);
+    std::copy(completion.begin(), completion.end(), token + kPrompt);
+    std::fill_n(completed + kPrompt - 1, completion.size(), true);
+  }
+  return out;
+}
+
+at::Tensor draw_labels(Stream& stream, std::int64_t size) {
+  at::Tensor labels = at::empty({size}, at::kBool);
+  const std::int64_t first = stream.below(2);
+  for (std::int64_t row = 0; row < size; ++row) {
+    labels.mutable_data_ptr<bool>()[row] = (row + first) % 2 == 0;
+  }
+  return labels;
+}
+
+}  // namespace
+
+PreferenceBatch make_preference_batch(const BatchKey& key, std::int64_t size,
+                                      std::int64_t vocabulary) {
+  Stream stream(key);
+  const Texts texts = draw_texts(stream, size, vocabulary);
+  return {join(texts, 0), join(texts, 1), draw_labels(stream, size)};
+}
+
+std::string digest_of(const PreferenceBatch& batch) {
+  Kernel kernel(DType::u8, KernelMode::digest_only);
+  for (const at::Tensor& tensor : {batch.sequences.tokens, batch.sequences.completed,
+                                   batch.kl.tokens, batch.kl.completed, batch.desirable}) {
+    kernel.update(bytes_of(tensor));
+  }
+  return to_hex(kernel.finish().digest);
+}
+
+}  // namespace gradcheck::native

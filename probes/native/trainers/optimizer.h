@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+
+#include "native/models/model_tensor.h"
+
+namespace gradcheck::native {
+
+// LibTorch's AdamW with its defaults (learning rate 1e-3, weight decay 1e-2).
+class AdamW {
+ public:
+  explicit AdamW(const ModelTensors& parameters);
+  ~AdamW();
+  AdamW(const AdamW&) = delete;
+  AdamW& operator=(const AdamW&) = delete;
+
+  void step();
+  void clear_gradients();  // to undefined, as zero_grad(set_to_none=True)
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace gradcheck::native

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <memory>
+
+#include "evidence/write/channel.h"
+#include "model/control.h"
+#include "native/fabric/fabric.h"
+#include "native/faults.h"
+#include "native/journal.h"
+#include "native/snapshot/recorder.h"
+#include "native/trainers/optimizer.h"
+#include "native/trainers/trainer.h"
+#include "native/wrappers/policy.h"
+
+namespace gradcheck::native {
+
+// One rank's run of a program: rendezvous, construction, then steps of micro-steps, each step
+// ending with the front's `go`. Whatever the program throws passes through.
+class TrainingRun {
+ public:
+  TrainingRun(RunRecord run, Channel& channel, Journal& journal);
+  void run();
+
+ private:
+  void rendezvous();
+  void construct();
+  void step(std::int64_t step);
+  void micro_step(std::int64_t step, std::int64_t micro);
+  void backward(const at::Tensor& loss);
+  void optimize();
+  void serve_front();
+  void on_inner_forward();
+  bool runs_unsynchronised(std::int64_t micro) const;
+
+  RunRecord run_;
+  Channel& channel_;
+  Journal& journal_;
+  Faults faults_;
+  std::unique_ptr<Fabric> fabric_;
+  std::unique_ptr<Policy> policy_;
+  std::unique_ptr<Recorder> recorder_;
+  std::unique_ptr<AdamW> optimizer_;
+  MicroLoss trainer_;
+  std::int64_t buffers_seen_in_step_ = 0;  // step whose first forward has been recorded
+};
+
+}  // namespace gradcheck::native

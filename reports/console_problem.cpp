@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/console_problem.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "reports/text.h"
+#include "reports/words.h"
+
+namespace gradcheck {
+namespace {
+
+bool is_problem(const ArmReport& arm) {
+  return arm.verdict == Verdict::fail || arm.verdict == Verdict::error;
+}
+
+Style style_of(Severity severity) {
+  switch (severity) {
+    case Severity::error:
+      return Style::red;
+    case Severity::warning:
+      return Style::yellow;
+    case Severity::note:
+      return Style::dim;
+  }
+  return Style::plain;
+}
+
+constexpr std::size_t kWorst = 2;
+
+std::size_t bad_tensors(const ArmReport& arm) {
+  return static_cast<std::size_t>(
+      std::max<std::int64_t>(0, arm.totals.differed + arm.totals.wrong));
+}
+
+// "a, b, … (+308)"; empty where no row is bad.
+std::string worst_text(const ArmReport& arm, std::size_t room) {
+  std::vector<std::string> names;
+  for (const TensorRow* row : worst_rows(arm)) {
+    if (names.size() == kWorst) break;
+    names.push_back(tensor_text(arm, *row));
+  }
+  if (names.empty()) return "";
+  return names_text(names, std::max(names.size(), bad_tensors(arm)), room);
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  if (ranks.empty()) return "";
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
+}
+
+// Where it was seen, as far as the message does not say so itself.
+std::string where_text(const Finding& finding) {
+  std::vector<std::string> where;
+  if (!finding.model.empty()) where.push_back(printable(finding.model));
+  const bool said = finding.message.find("rank") != std::string::npos;
+  if (!finding.ranks.empty() && !said) where.push_back(ranks_text(finding.ranks));
+  if (finding.step > 0) where.push_back(fmt::format("first at step {}", finding.step));
+  return where.empty() ? "" : " (" + joined(where, "; ") + ")";
+}
+
+void add_finding(Page& page, std::size_t indent, const Finding& finding, bool with_names) {
+  page.labelled(indent, code_text(finding.code), style_of(finding.severity),
+                finding_text(finding) + where_text(finding));
+  if (finding.names.empty() || !with_names) return;
+  std::vector<std::string> names;
+  for (const std::string& name : finding.names) names.push_back(name_or_unnamed(name));
+  const std::size_t all = std::max<std::size_t>(names.size(), finding.count);
+  const std::size_t room = page.columns_behind(indent + Page::kLabelColumns);
+  page.labelled(indent, "", Style::plain, names_text(names, all, room), Style::dim);
+}
+
+void add_cause(Page& page, std::size_t indent, const CauseClaim& claim) {
+  std::string text = cause_text(claim);
+  if (!claim.model.empty()) text += " (" + printable(claim.model) + ")";
+  page.labelled(indent, "cause", Style::bold, text);
+  page.labelled(indent, "  at", Style::dim, printable(claim.site));
+  for (const auto& evidence : claim.evidence) {
+    page.labelled(indent, "  for", Style::dim, printable(evidence));
+  }
+  for (const auto& against : claim.against) {
+    page.labelled(indent, "  against", Style::dim, printable(against));
+  }
+}
+
+// Lines of another program's output, shortened so that none is broken.
+void add_output(Page& page, std::size_t indent, std::string_view text, std::size_t most) {
+  for (const std::string& line : last_lines(without_escapes(text), most)) {
+    page.line(
+        std::string(indent, ' ') +
+        page.paint("| " + shorten(printable(line), page.columns_behind(indent + 2)), Style::dim));
+  }
+}
+
+void add_rank(Page& page, std::size_t indent, const RankRow& rank) {
+  constexpr std::size_t kLines[] = {6, 40, 100000};  // of stderr, by verbosity
+  const auto level = static_cast<std::size_t>(std::clamp(page.options().verbosity, 0, 2));
+  const std::size_t behind = indent + Page::kLabelColumns;
+  page.labelled(indent, fmt::format("rank {}", rank.rank), Style::bold, rank_end_text(rank));
+  if (!rank.exception_type.empty() || !rank.exception_text.empty()) {
+    const std::string type = rank.exception_type.empty() ? "exception" : rank.exception_type;
+    page.paragraph(behind,
+                   printable(type) + ": " +
+                       printable(joined(lines_of(without_escapes(rank.exception_text)), " ")));
+  }
+  add_output(page, behind, rank.stderr_tail, kLines[level]);
+}
+
+void add_findings(Page& page, std::size_t indent, const ArmReport& arm, Severity least) {
+  for (const Finding& finding : arm.findings) {
+    const bool all = finding.count == bad_tensors(arm);  // then the worst names have said it
+    if (finding.severity >= least) add_finding(page, indent, finding, !all);
+  }
+}
+
+void add_problem(Page& page, std::size_t indent, const ArmReport& arm) {
+  const std::size_t room = page.columns_behind(indent + Page::kLabelColumns);
+  page.labelled(indent, "worst", Style::dim, worst_text(arm, room));
+  page.labelled(indent, "reason", Style::dim, reason_text(arm));
+  add_findings(page, indent, arm, Severity::note);
+  for (const CauseClaim& claim : arm.causes) add_cause(page, indent, claim);
+  for (const RankRow& rank : arm.ranks) {
+    if (!ended_well(rank)) add_rank(page, indent, rank);
+  }
+  for (const auto& note : arm.notes) page.labelled(indent, "note", Style::dim, printable(note));
+  for (const auto& next : next_steps(arm)) page.labelled(indent, "next", Style::bold, next);
+}
+
+void add_short_worst(Page& page, std::size_t indent, const ArmReport& arm) {
+  constexpr std::string_view kWord = "worst ";
+  const std::string text = worst_text(arm, page.columns_behind(indent + kWord.size()));
+  if (text.empty()) return;
+  page.line(std::string(indent, ' ') + page.paint(kWord, Style::dim) + text);
+}
+
+// Warnings do not fail a consistent arm, so nothing else would show them. A control that differs as
+// it should has said enough.
+void add_remarks(Page& page, std::size_t indent, const ArmReport& arm) {
+  if (arm.outcome == Outcome::consistent) add_findings(page, indent, arm, Severity::warning);
+  constexpr std::size_t kMost = 2;
+  const std::size_t shown = std::min(arm.notes.size(), kMost);
+  for (std::size_t i = 0; i < shown; ++i) {
+    page.labelled(indent, "note", Style::dim, printable(arm.notes[i]), Style::dim);
+  }
+  if (arm.notes.size() > shown) {
+    page.labelled(indent, "", Style::dim,
+                  fmt::format("… {} more with -v", arm.notes.size() - shown), Style::dim);
+  }
+}
+
+// Everything the short form leaves out.
+void add_all_remarks(Page& page, std::size_t indent, const ArmReport& arm) {
+  add_findings(page, indent, arm, Severity::note);
+  for (const CauseClaim& claim : arm.causes) add_cause(page, indent, claim);
+  for (const auto& note : arm.notes) page.labelled(indent, "note", Style::dim, printable(note));
+}
+
+}  // namespace
+
+void add_explanation(Page& page, std::size_t indent, const ArmReport& arm) {
+  if (is_problem(arm)) return add_problem(page, indent, arm);
+  add_short_worst(page, indent, arm);
+  if (arm.verdict == Verdict::skip) return;  // its line says why
+  if (page.options().verbosity > 0) return add_all_remarks(page, indent, arm);
+  add_remarks(page, indent, arm);
+}
+
+void add_rerun(Page& page, std::size_t indent, const ArmReport& arm, const std::string& command) {
+  const bool already = page.options().verbosity > 0;
+  if (is_problem(arm) && !already) page.labelled(indent, "rerun", Style::dim, command);
+}
+
+}  // namespace gradcheck

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "model/errors.h"
+#include "model/nearest.h"
+
+namespace gradcheck {
+namespace {
+
+constexpr std::array<std::string_view, 3> kCommands = {"run", "report", "explain"};
+
+constexpr const char* kAbout =
+    "gradcheck: do the ranks of a distributed training step agree, and is what they agree on "
+    "right?\n"
+    "\n"
+    "  gradcheck [run] --scenario NAME|PATH | --filter GLOB | --all   run scenarios\n"
+    "  gradcheck --list | --validate [FILE…]                          look, run nothing\n"
+    "  gradcheck report RUN.json [--format F] [--report F=PATH]       show a report again\n"
+    "  gradcheck explain CODE|CAUSE                                   what a finding means";
+
+constexpr const char* kFooter =
+    "Exit codes: 0 all as expected, 1 something failed, 2 usage or scenario error (nothing ran),\n"
+    "3 could not judge or could not write a report, 4 everything selected was skipped.";
+
+// Values that CLI11 fills and that need a second look.
+struct RawOptions {
+  bool list = false;
+  bool validate = false;
+  bool version = false;
+  bool no_color = false;
+  int ranks = 0;
+  std::string backend;
+  std::string dtype;
+  std::uint64_t seed = 0;
+  std::int64_t steps = 0;
+  double timeout = 0;
+  std::string fail_on = "error";
+  std::vector<std::string> reports;
+};
+
+void add_selection(CLI::App& app, CommandLine& line, RawOptions& raw) {
+  app.add_option("--scenario", line.selection.names, "Scenario to run: a name or a JSON file")
+      ->type_name("NAME|PATH")
+      ->allow_extra_args(false);
+  app.add_option("--filter", line.selection.filter,
+                 "Scenarios whose name matches; GLOB-NEG excludes")
+      ->type_name("GLOB");
+  app.add_flag("--all", line.selection.all, "Every scenario");
+  app.add_option("--arm", line.arms, "Only this arm (repeatable)")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
+  app.add_option("--scenario-dir", line.scenario_directory, "Folder of the scenarios")
+      ->type_name("DIR");
+  app.add_flag("--list", raw.list, "List the scenarios");
+  app.add_flag("--validate", raw.validate, "Check scenario files and run nothing");
+  app.add_option("files", line.files, "Scenario files for --validate")->type_name("FILE");
+}
+
+void add_overrides(CLI::App& app, RawOptions& raw) {
+  const std::string group = "Override every arm";
+  app.add_option("--ranks", raw.ranks, "Number of ranks")->type_name("N")->group(group);
+  app.add_option("--backend", raw.backend, "gloo or nccl")->type_name("NAME")->group(group);
+  app.add_option("--dtype", raw.dtype, "fp32 or bf16")->type_name("NAME")->group(group);
+  app.add_option("--seed", raw.seed, "Seed of weights and data")->type_name("N")->group(group);
+  app.add_option("--steps", raw.steps, "Optimizer steps")->type_name("N")->group(group);
+  app.add_option("--timeout", raw.timeout, "Seconds an arm may take; a step gets a quarter")
+      ->type_name("S")
+      ->group(group);
+}
+
+void add_output(CLI::App& app, CommandLine& line, RawOptions& raw) {
+  const std::string group = "Output";
+  app.add_option("--format", line.format,
+                 "Report on standard output: console, json, junit, markdown")
+      ->type_name("F")
+      ->group(group);
+  app.add_option("--report", raw.reports, "Also write a report; `-` replaces the one on stdout")
+      ->type_name("F=PATH")
+      ->allow_extra_args(false)
+      ->group(group);
+  app.add_option("--fail-on", raw.fail_on, "Lowest severity that fails: warning or error")
+      ->type_name("SEVERITY")
+      ->group(group);
+  app.add_flag("-q,--quiet", line.quiet, "Verdict lines only")->group(group);
+  app.add_flag("-v,--verbose", line.verbosity, "All tensors, plan and ranks")->group(group);
+  app.add_option("--color", line.color, "auto, always or never")->type_name("WHEN")->group(group);
+  app.add_flag("--no-color", raw.no_color, "Same as --color never")->group(group);
+}
+
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::string with_help(const std::string& suggestion) {
+  return (suggestion.empty() ? "; " : suggestion + " ") + "`gradcheck --help` shows all";
+}
+
+[[noreturn]] void refuse_unknown(const CLI::App& app, const std::string& word) {
+  const std::string option = word.substr(0, word.find('='));
+  throw UsageError("unknown option '" + option + "'" +
+                   with_help(did_you_mean(option, option_names(app))));
+}
+
+// CLI11's own sentences are kept where they name the option; its exit codes are not.
+void parse_into(CLI::App& app, std::vector<std::string> arguments) {
+  std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them last first
+  app.allow_extras();
+  try {
+    app.parse(arguments);
+  } catch (const CLI::CallForHelp&) {
+    throw;
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(error.what());
+  }
+  for (const std::string& word : app.remaining()) refuse_unknown(app, word);
+}
+
+void require_one_of(const std::string& option, const std::string& value,
+                    const std::vector<std::string>& allowed) {
+  if (std::find(allowed.begin(), allowed.end(), value) != allowed.end()) return;
+  std::string list;
+  for (const std::string& word : allowed) list += (list.empty() ? "" : ", ") + word;
+  throw UsageError(option + " " + value + ": must be one of " + list +
+                   did_you_mean(value, allowed));
+}
+
+void take_overrides(const CLI::App& app, const RawOptions& raw, Overrides& overrides) {
+  if (app.count("--ranks") > 0) overrides.ranks = raw.ranks;
+  if (app.count("--backend") > 0) overrides.backend = raw.backend;
+  if (app.count("--dtype") > 0) overrides.dtype = raw.dtype;
+  if (app.count("--seed") > 0) overrides.seed = raw.seed;
+  if (app.count("--steps") > 0) overrides.steps = raw.steps;
+  if (app.count("--timeout") > 0) overrides.timeout_s = raw.timeout;
+}
+
+void take_output(const RawOptions& raw, CommandLine& line) {
+  for (const std::string& text : raw.reports) line.reports.push_back(request_from_text(text));
+  require_one_of("--fail-on", raw.fail_on, {"warning", "error"});
+  line.fail_on = *severity_from_name(raw.fail_on);
+  if (raw.no_color) line.color = "never";
+  require_one_of("--color", line.color, {"auto", "always", "never"});
+}
+
+CommandLine parse_run(const std::vector<std::string>& arguments) {
+  CLI::App app(kAbout);
+  app.footer(kFooter);
+  CommandLine line;
+  RawOptions raw;
+  add_selection(app, line, raw);
+  add_overrides(app, raw);
+  add_output(app, line, raw);
+  app.add_flag("--version", raw.version, "Version of the tool and its schemas");
+  try {
+    parse_into(app, arguments);
+  } catch (const CLI::CallForHelp&) {
+    line.command = Command::help;
+    line.help_text = app.help();
+    return line;
+  }
+  take_overrides(app, raw, line.overrides);
+  take_output(raw, line);
+  if (raw.version) line.command = Command::version;
+  if (raw.list) line.command = Command::list;
+  if (raw.validate) line.command = Command::validate;
+  if (!line.files.empty() && line.command != Command::validate) {
+    throw UsageError("unexpected argument '" + line.files.front() +
+                     "'; a scenario is given with --scenario");
+  }
+  return line;
+}
+
+CommandLine parse_report(const std::vector<std::string>& arguments) {
+  CLI::App app("Show a JSON report again, in any format");
+  app.name("gradcheck report");
+  CommandLine line;
+  RawOptions raw;
+  line.command = Command::report;
+  app.add_option("file", line.files, "A report that --report json=PATH wrote")
+      ->type_name("RUN.json");
+  add_output(app, line, raw);
+  try {
+    parse_into(app, arguments);
+  } catch (const CLI::CallForHelp&) {
+    line.command = Command::help;
+    line.help_text = app.help();
+    return line;
+  }
+  take_output(raw, line);
+  if (line.files.size() != 1) throw UsageError("gradcheck report takes one file");
+  return line;
+}
+
+CommandLine parse_explain(const std::vector<std::string>& arguments) {
+  CommandLine line;
+  line.command = Command::explain;
+  if (arguments.size() != 1 || arguments.front().starts_with('-')) {
+    throw UsageError("write gradcheck explain CODE|CAUSE, such as GC201 or bypass");
+  }
+  line.topic = arguments.front();
+  return line;
+}
+
+}  // namespace
+
+CommandLine parse_command_line(const std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments.front().starts_with('-')) return parse_run(arguments);
+  const std::string& command = arguments.front();
+  const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
+  if (command == "run") return parse_run(rest);
+  if (command == "report") return parse_report(rest);
+  if (command == "explain") return parse_explain(rest);
+  throw UsageError("unknown command '" + command + "'" +
+                   with_help(did_you_mean(command, kCommands)));
+}
+
+}  // namespace gradcheck

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/finding.h"
+#include "model/scenario.h"
+#include "reports/requests.h"
+#include "scenario/catalog.h"
+
+namespace gradcheck {
+
+enum class Command : std::uint8_t { run, list, validate, report, explain, help, version };
+
+// The command line, understood but not yet checked against files. Plain, so that commands can be
+// tested without parsing.
+struct CommandLine {
+  Command command = Command::run;
+  std::string help_text;  // of `help`
+
+  Selection selection;
+  std::vector<std::string> arms;
+  Overrides overrides;
+  std::string scenario_directory;
+
+  std::vector<std::string> files;  // of validate and report
+  std::string topic;               // of explain
+
+  std::string format = "console";
+  std::vector<ReportRequest> reports;
+  Severity fail_on = Severity::error;
+  bool quiet = false;
+  int verbosity = 0;
+  std::string color = "auto";
+};
+
+// Errors: UsageError, with the nearest known option or command where there is one.
+CommandLine parse_command_line(const std::vector<std::string>& arguments);
+
+}  // namespace gradcheck

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/outcome.h"
+#include "model/plan.h"
+
+namespace gradcheck {
+
+inline constexpr int kMaxRanks = 1024;
+
+// A scenario file, schema scenario-1, decoded with every default filled in (design.md §4).
+
+// Something done to the program on purpose. Kinds and phases: model/native_parts.h.
+struct Fault {
+  std::string kind;
+  int rank = -1;      // −1: every rank
+  std::string phase;  // where it strikes; empty for kinds that strike in one place only
+  std::int64_t step = 0;
+  std::string tensor;  // skip_hook, skip_mark: which tensor or stage
+  friend bool operator==(const Fault&, const Fault&) = default;
+};
+
+struct WrapperOptions {
+  bool broadcast_buffers = true;
+  bool find_unused_parameters = false;
+  bool gradient_as_bucket_view = false;
+  bool static_graph = false;
+  std::string no_sync = "none";  // none | all_but_last | all: micro-steps run under no_sync
+  std::string hook = "none";     // communication hook: none | sum
+  friend bool operator==(const WrapperOptions&, const WrapperOptions&) = default;
+};
+
+struct WrapperSpec {
+  std::string kind = "none";  // none | ddp
+  WrapperOptions options;
+  friend bool operator==(const WrapperSpec&, const WrapperSpec&) = default;
+};
+
+// A program of the native lab. Names are those of model/native_parts.h.
+struct NativeProgram {
+  std::string model;
+  std::string trainer;
+  std::string loss;
+  WrapperSpec wrapper;
+  std::string path = "wrapped";  // wrapped | unwrapped | redirected | direct
+  std::string backend = "gloo";
+  std::string dtype = "fp32";     // fp32 | bf16
+  std::string data = "per_rank";  // per_rank | same
+  double loss_scale = 1;          // multiplies the loss; 0 makes every gradient zero
+  std::int64_t batch_size = 4;    // sequences a rank and micro-step, at least 2
+  std::int64_t hidden_size = 0;   // overrides the model's width; 0: as the model says
+  double desirable_weight = 1;
+  double undesirable_weight = 1;
+  std::optional<Fault> fault;
+  friend bool operator==(const NativeProgram&, const NativeProgram&) = default;
+};
+
+struct CommandProgram {
+  std::vector<std::string> argv;
+  std::vector<std::string> requirements;  // Python packages
+};
+
+// Exactly one is set.
+struct Program {
+  std::optional<NativeProgram> native;
+  std::optional<CommandProgram> command;
+};
+
+struct Band {
+  std::optional<double> min;
+  std::optional<double> max;
+};
+
+struct RaisesExpectation {
+  std::string text;        // must occur in the exception's text; empty: any
+  std::vector<int> ranks;  // empty: every rank
+};
+
+// Restricts an expectation to runs whose ranks or dtype match; an empty list matches all.
+struct Condition {
+  std::vector<int> ranks;
+  std::vector<std::string> dtypes;
+};
+
+struct ExpectOverride;
+
+// What an arm must show. Unset fields demand nothing.
+struct Expect {
+  std::optional<Outcome> outcome;
+  std::optional<std::int64_t> differed;
+  std::optional<std::int64_t> of;  // size of the inventory
+  std::optional<std::int64_t> wrong;
+  std::vector<std::string> codes;   // each must be among the findings
+  std::vector<std::string> causes;  // each must be among the causes
+  std::optional<RaisesExpectation> raises;
+  std::optional<Band> max_abs;
+  std::vector<ExpectOverride> when;  // laid over it in order: model/expectation.h
+};
+
+struct ExpectOverride {
+  Condition condition;
+  Expect expect;  // `when` is empty here
+};
+
+struct Arm {
+  std::string name;
+  Program program;        // the scenario's program with `change` merged in
+  std::string reference;  // name of the arm it is compared with; empty: none
+  Expect expect;
+};
+
+struct Source {
+  std::string repo;
+  std::int64_t pull_request = 0;
+  std::string file;
+  std::int64_t line = 0;
+};
+
+struct Scenario {
+  std::string name;  // with matrix values: kto_liger_ddp[ranks=4,dtype=bf16]
+  std::string file;  // path as given
+  std::string description;
+  Source source;
+  int ranks = 2;
+  std::int64_t steps = 1;
+  std::int64_t micro_steps = 1;
+  std::uint64_t seed = 0;
+  std::vector<PlanRule> plan;
+  std::vector<Arm> arms;
+  std::vector<std::string> needs;  // gpu, nccl
+  double timeout_s = 120;
+  std::vector<std::string> tags;
+};
+
+// Options on the command line; they override every arm. Bands are then shown, not demanded.
+struct Overrides {
+  std::optional<int> ranks;
+  std::optional<std::string> backend;
+  std::optional<std::string> dtype;
+  std::optional<std::uint64_t> seed;
+  std::optional<std::int64_t> steps;
+  std::optional<double> timeout_s;
+  bool any() const { return ranks || backend || dtype || seed || steps; }
+};
+
+}  // namespace gradcheck

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/arm_runner.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "launch/clock.h"
+#include "launch/deadlines.h"
+#include "model/errors.h"
+#include "run/native_arm.h"
+#include "verdict/judge.h"
+
+namespace gradcheck {
+namespace {
+
+// A native scenario's headline: "qwen3_0_6b: 310 tensors" needs the program's side of the table.
+void describe_program(const Scenario& scenario, const Arm& arm, ArmReport& report) {
+  report.name = arm.name;
+  report.world_size = scenario.ranks;
+  report.seed = scenario.seed;
+  if (!arm.program.native) return;
+  report.backend = arm.program.native->backend;
+  report.dtype = arm.program.native->dtype;
+}
+
+// Gives `report` the judged fields and keeps those the runner has set.
+void adopt(ArmReport& report, ArmReport judged) {
+  judged.name = report.name;
+  judged.world_size = report.world_size;
+  judged.backend = report.backend;
+  judged.dtype = report.dtype;
+  judged.seed = report.seed;
+  report = std::move(judged);
+}
+
+std::string nccl_reason(const ReadyPacket& ready) {
+  if (!ready.nccl) return "LibTorch here has no NCCL";
+  if (!ready.cuda) return "no CUDA device";
+  return "the native lab runs on Gloo only";
+}
+
+bool needs_nccl(const Scenario& scenario, const NativeProgram& program) {
+  for (const std::string& need : scenario.needs) {
+    if (need == "nccl" || need == "gpu") return true;
+  }
+  return program.backend == "nccl";
+}
+
+}  // namespace
+
+ArmRunner::ArmRunner(const Host& host, const InterruptWatch& interrupt, ArmOptions options)
+    : host_(host), interrupt_(interrupt), options_(std::move(options)) {}
+
+Zygote& ArmRunner::zygote() {
+  if (zygote_) return *zygote_;
+  if (!std::filesystem::exists(options_.rank_binary)) {
+    throw InfrastructureError("there is no " + options_.rank_binary +
+                              ": native scenarios need gradcheck-rank; build it with LibTorch "
+                              "(scripts/setup), or name it in GRADCHECK_RANK");
+  }
+  zygote_ = std::make_unique<Zygote>(options_.rank_binary, DeadlineSeconds().spawn);
+  versions_ = {{"torch", zygote_->ready().torch}};
+  return *zygote_;
+}
+
+std::optional<std::string> ArmRunner::reason_to_skip(const Scenario& scenario, const Arm& arm) {
+  if (!arm.program.native) return "command programs are not supported by this version";
+  const ExpectationContext context{scenario.ranks, arm.program.native->dtype, options_.overridden,
+                                   options_.fail_on};
+  if (needs_agreement(arm.expect, context)) return "one rank: agreement cannot be tested";
+  if (needs_nccl(scenario, *arm.program.native)) return nccl_reason(zygote().ready());
+  return std::nullopt;
+}
+
+void ArmRunner::judge_native(const Scenario& scenario, const Arm& arm, const std::string& run_id,
+                             ArmReport& report) {
+  ArmEvidence evidence =
+      run_native_arm(zygote(), {scenario, arm, run_id + "/" + scenario.name + "/" + arm.name,
+                                host_.temporary_directory, interrupt_, options_.progress});
+  adopt(report, judge({evidence.reader.table(), scenario.plan, evidence.payloads, scenario.steps,
+                       scenario.micro_steps, true, options_.all_tensors}));
+}
+
+ArmReport ArmRunner::run(const Scenario& scenario, const Arm& arm, const std::string& run_id) {
+  const auto start = Clock::now();
+  ArmReport report;
+  describe_program(scenario, arm, report);
+  try {
+    if (const auto reason = reason_to_skip(scenario, arm)) {
+      report.outcome = Outcome::skipped;
+      report.headline = "skipped: " + *reason;
+    } else {
+      judge_native(scenario, arm, run_id, report);
+    }
+  } catch (const InfrastructureError& error) {
+    zygote_.reset();  // the next arm starts afresh
+    report.outcome = Outcome::error;
+    report.headline = error.what();
+    report.notes.emplace_back(error.what());
+  }
+  const std::string dtype = arm.program.native ? arm.program.native->dtype : "";
+  apply_expectation(report, arm.expect,
+                    {scenario.ranks, dtype, options_.overridden, options_.fail_on});
+  report.duration_s = seconds_since(start);
+  return report;
+}
+
+}  // namespace gradcheck

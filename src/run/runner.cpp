@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/runner.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <ctime>
+#include <optional>
+#include <string_view>
+
+#include "launch/clock.h"
+#include "run/interrupt.h"
+
+namespace gradcheck {
+namespace {
+
+constexpr std::array<const char*, 6> kReportedVariables = {
+    "OMP_NUM_THREADS", "TORCH_DISTRIBUTED_DEBUG", "CUDA_VISIBLE_DEVICES", "NCCL_DEBUG",
+    "NCCL_ALGO",       "GLOO_SOCKET_IFNAME"};
+
+std::string rfc3339(std::int64_t unix_seconds) {
+  const std::time_t time = unix_seconds;
+  std::tm parts{};
+  ::gmtime_r(&time, &parts);
+  std::array<char, 32> text;
+  const std::size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return {text.data(), length};
+}
+
+std::optional<std::int64_t> source_date_epoch(const Host& host) {
+  const auto text = host.env("SOURCE_DATE_EPOCH");
+  if (!text) return std::nullopt;
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  const bool whole = error == std::errc() && end == text->data() + text->size();
+  return whole ? std::optional(value) : std::nullopt;
+}
+
+// FNV-1a (Fowler, Noll, Vo): an id, not a checksum.
+std::string hashed_id(const std::vector<Scenario>& scenarios, const RunOptions& options) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  const auto mix = [&](std::string_view text) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  };
+  for (const Scenario& scenario : scenarios) {
+    mix(scenario.name);
+    mix(std::to_string(scenario.seed));
+    for (const Arm& arm : scenario.arms) mix(arm.name);
+  }
+  mix(options.options_text);
+  std::array<char, 17> text{};
+  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(hash));
+  return text.data();
+}
+
+std::int64_t tensors_of(const ScenarioReport& report) {
+  std::int64_t most = 0;
+  for (const ArmReport& arm : report.arms) most = std::max(most, arm.totals.inventory);
+  return most;
+}
+
+std::string title_of(const Scenario& scenario, const ScenarioReport& report) {
+  const Program& program = scenario.arms.front().program;
+  const std::int64_t tensors = tensors_of(report);
+  if (!program.native || tensors == 0) return program.native ? program.native->model : "";
+  return program.native->model + ": " + std::to_string(tensors) + " tensors";
+}
+
+class Runner {
+ public:
+  Runner(const RunOptions& options, const Host& host)
+      : options_(options),
+        host_(host),
+        epoch_(source_date_epoch(host)),
+        arms_(host, interrupt_, options.arm) {}
+
+  Report run(const std::vector<Scenario>& scenarios, Reporter& reporter) {
+    const auto start = Clock::now();
+    Report report;
+    report.tool_version = options_.tool_version;
+    report.run = begin(scenarios);
+    reporter.run_started(report.run);
+    for (const Scenario& scenario : scenarios) {
+      report.scenarios.push_back(run_one(scenario, report.run.id));
+      reporter.scenario_finished(report.scenarios.back());
+    }
+    report.run.versions.insert(report.run.versions.end(), arms_.versions().begin(),
+                               arms_.versions().end());
+    report.run.duration_s = epoch_ ? 0 : seconds_since(start);
+    report.summary = summarise(report.scenarios);
+    reporter.run_finished(report);
+    return report;
+  }
+
+ private:
+  RunInfo begin(const std::vector<Scenario>& scenarios) const {
+    RunInfo info;
+    info.id = epoch_ ? hashed_id(scenarios, options_) : host_.random_id();
+    info.started_at = rfc3339(epoch_.value_or(host_.unix_seconds()));
+    info.host = epoch_ ? "" : host_.name;
+    info.versions = {{"gradcheck", options_.tool_version}};
+    info.argv = options_.argv;
+    for (const char* name : kReportedVariables) {
+      if (const auto value = host_.env(name)) info.env.emplace_back(name, *value);
+    }
+    return info;
+  }
+
+  ScenarioReport run_one(const Scenario& scenario, const std::string& run_id) {
+    const auto start = Clock::now();
+    ScenarioReport report;
+    report.name = scenario.name;
+    report.file = scenario.file;
+    report.description = scenario.description;
+    report.source = scenario.source;
+    report.control_not_run = options_.control_not_run;
+    report.verdict = Verdict::skip;
+    for (const Arm& arm : scenario.arms) {
+      ArmReport arm_report = arms_.run(scenario, arm, run_id);
+      if (epoch_) arm_report.duration_s = 0;
+      report.verdict = worse(report.verdict, arm_report.verdict);
+      if (report.reason.empty() && arm_report.verdict == report.verdict) {
+        report.reason = arm_report.reason;
+      }
+      report.arms.push_back(std::move(arm_report));
+    }
+    report.title = title_of(scenario, report);
+    report.duration_s = epoch_ ? 0 : seconds_since(start);
+    return report;
+  }
+
+  const RunOptions& options_;
+  const Host& host_;
+  std::optional<std::int64_t> epoch_;
+  InterruptWatch interrupt_;
+  ArmRunner arms_;
+};
+
+void add_verdict(Summary& summary, Verdict verdict) {
+  switch (verdict) {
+    case Verdict::pass:
+      ++summary.pass;
+      break;
+    case Verdict::fail:
+      ++summary.fail;
+      break;
+    case Verdict::error:
+      ++summary.error;
+      break;
+    case Verdict::skip:
+      ++summary.skip;
+      break;
+  }
+}
+
+ExitCode exit_code_of(const Summary& summary) {
+  if (summary.fail > 0) return ExitCode::failed;
+  if (summary.error > 0) return ExitCode::could_not_judge;
+  return summary.pass > 0 ? ExitCode::passed : ExitCode::skipped;
+}
+
+}  // namespace
+
+Summary summarise(const std::vector<ScenarioReport>& scenarios) {
+  Summary summary;
+  for (const ScenarioReport& scenario : scenarios) {
+    add_verdict(summary, scenario.verdict);
+    for (const ArmReport& arm : scenario.arms) {
+      if (arm.expected != Outcome::consistent) continue;
+      summary.compared += arm.totals.compared;
+      summary.differed += arm.totals.differed;
+      summary.wrong += arm.totals.wrong;
+    }
+  }
+  summary.exit_code = static_cast<int>(exit_code_of(summary));
+  return summary;
+}
+
+Report run_scenarios(const std::vector<Scenario>& scenarios, const RunOptions& options,
+                     const Host& host, Reporter& reporter) {
+  return Runner(options, host).run(scenarios, reporter);
+}
+
+}  // namespace gradcheck

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/attribution.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "verdict/micro_fit.h"
+#include "verdict/reduction.h"
+
+namespace gradcheck {
+namespace {
+
+using Members = std::vector<GradientResult*>;
+
+// Weights closer than this count as equal when a wrong reduction is given a name. It judges
+// nothing: that the weights are wrong is known by then.
+constexpr double kSameWeight = 0.01;
+
+bool near(double a, double b, double slack) { return std::abs(a - b) <= slack; }
+
+// --- ranks differ
+
+bool holds_own(const Context& context, const GradientResult& result, int rank) {
+  const double declared = declared_weight(line_of(context, result));
+  const Entry* value = find_entry(context.table(), result.reduced, rank);
+  if (value != nullptr && result.window.size() == 1) {
+    const RowKey key = row_key(result.tensor, result.window.front(), Stage::local);
+    const Entry* local = find_entry(context.table(), key, rank);
+    if (local != nullptr && local->state != TensorState::absent &&
+        value->state != TensorState::absent && local->digest == value->digest) {
+      return true;
+    }
+  }
+  return passes(ask(context, result, rank, own_weights(context, result, rank, 1), 0)) ||
+         passes(ask(context, result, rank, own_weights(context, result, rank, declared), 1));
+}
+
+bool never_reduced(const Context& context, const GradientResult& result) {
+  const auto& group = line_of(context, result).group;
+  return std::all_of(group.begin(), group.end(),
+                     [&](int rank) { return holds_own(context, result, rank); });
+}
+
+bool is_reduced_over(const Context& context, const GradientResult& result,
+                     const std::vector<int>& ranks, double weight) {
+  const auto& group = line_of(context, result).group;
+  std::vector<double> weights;
+  for (const int rank : group) {
+    const bool inside = std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+    weights.push_back(inside ? weight : 0);
+  }
+  return passes(ask(context, result, ranks.front(), same_weights(result.window.size(), weights),
+                    result.reductions));
+}
+
+bool over_sub_groups(const Context& context, const GradientResult& result) {
+  const auto& clusters = result.agreement.clusters;
+  const double declared = declared_weight(line_of(context, result));
+  return std::all_of(clusters.begin(), clusters.end(), [&](const std::vector<int>& ranks) {
+    const double mean = 1 / static_cast<double>(ranks.size());
+    return is_reduced_over(context, result, ranks, mean) ||
+           is_reduced_over(context, result, ranks, declared);
+  });
+}
+
+void diagnose_difference(const Context& context, GradientResult& result) {
+  if (!result.silent_ranks.empty() || !result.agreement.complete()) return;
+  if (!result.agreement.shapes_equal) return;
+  if (never_reduced(context, result)) {
+    result.diagnosis.code = 201;
+  } else if (over_sub_groups(context, result)) {
+    result.diagnosis.code = 206;
+  }
+}
+
+// --- ranks agree on something else
+
+bool explains(const Fit& fit, double gamma) {
+  return !fit.refused && fit.residual <= 3 * gamma + 1e-9;
+}
+
+double mean_of(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
+// What can be told apart from a weight: its standard error, rounding, and a round share of it.
+double slack_of(const Fit& fit, std::size_t r, double weight, double gamma) {
+  return std::max(6 * fit.errors[r] + gamma * std::abs(weight), kSameWeight * std::abs(weight));
+}
+
+std::vector<int> ranks_without_weight(const Fit& fit, const std::vector<int>& group, double gamma) {
+  const double largest =
+      std::abs(*std::max_element(fit.weights.begin(), fit.weights.end(),
+                                 [](double a, double b) { return std::abs(a) < std::abs(b); }));
+  std::vector<int> ranks;
+  for (std::size_t r = 0; r < group.size(); ++r) {
+    if (near(fit.weights[r], 0, slack_of(fit, r, largest, gamma))) ranks.push_back(group[r]);
+  }
+  return ranks;
+}
+
+std::vector<int> ranks_off(const Fit& fit, const std::vector<int>& group, double declared,
+                           double gamma) {
+  std::vector<int> ranks;
+  for (std::size_t r = 0; r < group.size(); ++r) {
+    if (!near(fit.weights[r], declared, slack_of(fit, r, declared, gamma))) {
+      ranks.push_back(group[r]);
+    }
+  }
+  return ranks;
+}
+
+Diagnosis name_weights(const Fit& fit, const std::vector<int>& group, double declared,
+                       double gamma) {
+  Diagnosis diagnosis;
+  const double mean = mean_of(fit.weights);
+  bool equal = true;
+  for (std::size_t r = 0; r < group.size(); ++r) {
+    equal &= near(fit.weights[r], mean, slack_of(fit, r, mean, gamma));
+  }
+  const auto lost = ranks_without_weight(fit, group, gamma);
+  const auto off = ranks_off(fit, group, declared, gamma);
+  if (equal && !off.empty()) {
+    diagnosis.code = 204;
+    diagnosis.factor = mean / declared;
+  } else if (!lost.empty() && lost.size() < group.size()) {
+    diagnosis.code = 207;
+    diagnosis.ranks = lost;
+  } else if (!off.empty()) {
+    diagnosis.code = 205;
+    diagnosis.ranks = off;
+  }
+  return diagnosis;
+}
+
+double gamma_of(const Context& context, const GradientResult& member) {
+  return rounding_of_weight(context, member) / std::abs(declared_weight(line_of(context, member)));
+}
+
+bool diagnose_weights(const Context& context, const Members& members) {
+  const GradientResult& first = *members.front();
+  const PlanLine& line = line_of(context, first);
+  const std::vector<const GradientResult*> stacked(members.begin(), members.end());
+  const std::vector<double> guess(line.group.size(), declared_weight(line));
+  const Fit found = fit(rank_stack(context, stacked, line.group.front()), guess);
+  const double gamma = gamma_of(context, first);
+  if (!explains(found, gamma)) return false;
+  const Diagnosis diagnosis = name_weights(found, line.group, declared_weight(line), gamma);
+  for (GradientResult* member : members) {
+    member->weights = found.weights;
+    if (diagnosis.code != 0) member->diagnosis = diagnosis;
+  }
+  return diagnosis.code != 0;
+}
+
+// One factor for one tensor: α = ⟨f, e⟩ / ⟨e, e⟩ over sketches, e the declared value.
+void diagnose_factor(const Context& context, GradientResult& member) {
+  const auto& group = line_of(context, member).group;
+  const auto question =
+      ask(context, member, group.front(), declared_weights(context, member), member.reductions);
+  if (!question || question->value.sketch == nullptr) return;
+  double overlap = 0, square = 0;
+  Sketch expected{};
+  for (const Part& part : question->parts) {
+    if (part.sketch == nullptr) continue;
+    for (std::size_t k = 0; k < expected.size(); ++k) {
+      expected[k] += part.weight * (*part.sketch)[k];
+    }
+  }
+  for (std::size_t k = 0; k < expected.size(); ++k) {
+    overlap += expected[k] * (*question->value.sketch)[k];
+    square += expected[k] * expected[k];
+  }
+  if (!(square > 0)) return;
+  AuditQuestion scaled = *question;
+  for (Part& part : scaled.parts) part.weight *= overlap / square;
+  if (audit(scaled).result == RungResult::pass) {
+    member.diagnosis.code = 204;
+    member.diagnosis.factor = overlap / square;
+  }
+}
+
+void diagnose_agreeing(const Context& context, const Members& members) {
+  if (diagnose_weights(context, members)) return;
+  Members unnamed;
+  for (GradientResult* member : members) {
+    diagnose_factor(context, *member);
+    if (member->diagnosis.code == 0) unnamed.push_back(member);
+  }
+  diagnose_micro_steps(context, unnamed);
+}
+
+void diagnose_differing(const Context& context, const Members& members) {
+  Members unnamed;
+  for (GradientResult* member : members) {
+    diagnose_difference(context, *member);
+    if (member->diagnosis.code == 0) unnamed.push_back(member);
+  }
+  diagnose_micro_steps(context, unnamed);
+}
+
+// Gradients that one cause can explain together.
+using Key = std::tuple<std::int64_t, NameId, std::vector<int>, std::vector<Moment>, bool>;
+
+bool needs_name(const GradientResult& result) {
+  return result.used && (result.differed || result.wrong) && result.diagnosis.code == 0;
+}
+
+}  // namespace
+
+void attribute(const Context& context, std::vector<GradientResult>& results) {
+  std::map<Key, Members> sets;
+  for (GradientResult& result : results) {
+    const PlanLine& line = line_of(context, result);
+    if (!needs_name(result) || !is_auditable(line)) continue;
+    sets[{result.step, result.tensor.model, line.group, result.window, result.differed}].push_back(
+        &result);
+  }
+  for (const auto& [key, members] : sets) {
+    const bool differed = members.front()->differed;
+    (differed ? diagnose_differing : diagnose_agreeing)(context, members);
+  }
+  for (GradientResult& result : results) {
+    if (needs_name(result) && result.wrong) result.diagnosis.code = 209;
+  }
+}
+
+}  // namespace gradcheck

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/coverage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+
+namespace gradcheck {
+namespace {
+
+std::set<NameId> trained_models(const Facts& facts) {
+  std::set<NameId> models;
+  for (const TensorId& tensor : facts.inventory) models.insert(tensor.model);
+  return models;
+}
+
+// --- stages
+
+class Stages {
+ public:
+  Stages(const Context& context, FindingSet& findings) : context_(context), findings_(findings) {}
+
+  void check(NameId model) {
+    const auto& steps = context_.facts.steps;
+    if (steps.empty()) return;
+    demand(model, {steps.front().step, 0}, Stage::start);
+    for (const StepFacts& step : steps) check_step(model, step);
+    for (std::size_t i = 1; i < steps.size(); ++i) {
+      if (has_shared_buffers(model) && has_forward(model, steps[i].step)) {
+        demand(model, {steps[i].step, 0}, Stage::next_forward);
+      }
+    }
+  }
+
+ private:
+  void check_step(NameId model, const StepFacts& step) {
+    for (const MicroFacts& micro : step.micros) {
+      const Moment moment{step.step, micro.micro};
+      if (!had_backward(model, moment)) continue;
+      demand(model, moment, Stage::local);
+      demand(model, moment, Stage::reduced);
+    }
+    if (step.stepped.empty()) return;
+    demand(model, {step.step, step.last_micro()}, Stage::final);
+    demand(model, {step.step, step.last_micro()}, Stage::after);
+  }
+
+  void demand(NameId model, Moment moment, Stage stage) {
+    const EvidenceTable& table = context_.table();
+    std::vector<int> missing;
+    for (const int rank : every_rank(table.world_size())) {
+      if (!table.stage_closed(rank, model, moment.step, moment.micro, stage)) {
+        missing.push_back(rank);
+      }
+    }
+    if (missing.empty()) return;
+    findings_.say(stage == Stage::local ? 603 : 604,
+                  fmt::format("stage `{}` of step {}, micro-step {} is incomplete on {}",
+                              name_of(stage), moment.step, moment.micro, ranks_text(missing)),
+                  missing, table.text(model));
+  }
+
+  template <class Predicate>
+  bool any_event(Predicate predicate) const {
+    for (const int rank : every_rank(context_.table().world_size())) {
+      const auto& events = context_.table().rank(rank).events;
+      if (std::any_of(events.begin(), events.end(), predicate)) return true;
+    }
+    return false;
+  }
+
+  // A backward event of this model, or gradients of it without any event.
+  bool had_backward(NameId model, Moment moment) const {
+    const auto name = context_.table().text(model);
+    const bool seen = any_event([&](const EventRecord& event) {
+      return event.type == EventType::backward && event.step == moment.step &&
+             event.micro == moment.micro && concerns(event, name);
+    });
+    const auto& rows = context_.table().rows();
+    return seen || std::any_of(rows.begin(), rows.end(), [&](const RowKey& key) {
+             return key.model == model && key.kind == TensorKind::grad && key.step == moment.step &&
+                    key.micro == moment.micro;
+           });
+  }
+
+  bool has_forward(NameId model, std::int64_t step) const {
+    const auto name = context_.table().text(model);
+    return any_event([&](const EventRecord& event) {
+      return event.type == EventType::wrapper_forward && event.step == step &&
+             concerns(event, name);
+    });
+  }
+
+  bool has_shared_buffers(NameId model) const {
+    const auto name = context_.table().text(model);
+    const auto& lines = context_.plan.lines;
+    return std::any_of(lines.begin(), lines.end(), [&](const PlanLine& line) {
+      return line.model == name && (line.buffers == BufferPolicy::must_equal ||
+                                    line.buffers == BufferPolicy::broadcast_before_forward);
+    });
+  }
+
+  const Context& context_;
+  FindingSet& findings_;
+};
+
+// --- steps
+
+int steps_of(const RankEvidence& rank) {
+  std::set<std::int64_t> steps;
+  for (const EventRecord& event : rank.events) {
+    if (event.type == EventType::optimizer_step) steps.insert(event.step);
+  }
+  return static_cast<int>(steps.size());
+}
+
+void check_steps(const Context& context, FindingSet& findings) {
+  const EvidenceTable& table = context.table();
+  std::vector<int> counts;
+  for (const int rank : every_rank(table.world_size()))
+    counts.push_back(steps_of(table.rank(rank)));
+  const auto [least, most] = std::minmax_element(counts.begin(), counts.end());
+  if (*least != *most) {
+    std::vector<int> behind;
+    for (const int rank : every_rank(table.world_size())) {
+      if (counts[static_cast<std::size_t>(rank)] == *least) behind.push_back(rank);
+    }
+    findings.say(804,
+                 fmt::format("{} took {} optimizer steps where others took {}", ranks_text(behind),
+                             *least, *most),
+                 behind);
+  }
+  if (context.input.native && *most < context.input.steps) {
+    findings.say(604, fmt::format("{} of {} steps were recorded", *most, context.input.steps));
+  }
+}
+
+// --- data
+
+using Digests = std::map<Moment, std::map<std::string, std::set<int>>>;  // ranks by input digest
+
+Digests batches(const Context& context, std::span<const int> group) {
+  Digests digests;
+  for (const int rank : group) {
+    for (const EventRecord& event : context.table().rank(rank).events) {
+      if (event.type != EventType::batch || event.digest.empty()) continue;
+      digests[{event.step, event.micro}][event.digest].insert(rank);
+    }
+  }
+  return digests;
+}
+
+// The groups over which gradients are reduced: their ranks must have data of their own.
+std::set<std::vector<int>> data_groups(const Context& context) {
+  std::set<std::vector<int>> groups;
+  for (const PlanLine& line : context.plan.lines) {
+    if (is_auditable(line) && line.group.size() > 1) groups.insert(line.group);
+  }
+  return groups;
+}
+
+void check_data(const Context& context, FindingSet& findings) {
+  std::set<int> ranks;
+  std::optional<Moment> first;
+  for (const auto& group : data_groups(context)) {
+    for (const auto& [moment, digests] : batches(context, group)) {
+      for (const auto& [digest, sharing] : digests) {
+        if (sharing.size() < 2) continue;
+        ranks.insert(sharing.begin(), sharing.end());
+        first = first ? std::min(*first, moment) : moment;
+      }
+    }
+  }
+  if (!first) return;
+  const std::vector<int> sharing(ranks.begin(), ranks.end());
+  findings.say(601,
+               fmt::format("ranks were given the same data: {} (first at step {}, "
+                           "micro-step {})",
+                           ranks_text(sharing), first->step, first->micro),
+               sharing);
+}
+
+}  // namespace
+
+void find_gaps(const Context& context, FindingSet& findings) {
+  Stages stages(context, findings);
+  for (const NameId model : trained_models(context.facts)) stages.check(model);
+  check_steps(context, findings);
+  check_data(context, findings);
+}
+
+}  // namespace gradcheck

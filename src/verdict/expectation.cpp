@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string>
+
+#include "verdict/judge.h"
+
+namespace gradcheck {
+namespace {
+
+template <class T>
+bool is_listed(const std::vector<T>& list, const T& value) {
+  return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
+}
+
+void overwrite(Expect& into, const Expect& from) {
+  if (from.outcome) into.outcome = from.outcome;
+  if (from.differed) into.differed = from.differed;
+  if (from.of) into.of = from.of;
+  if (from.wrong) into.wrong = from.wrong;
+  if (!from.codes.empty()) into.codes = from.codes;
+  if (!from.causes.empty()) into.causes = from.causes;
+  if (from.raises) into.raises = from.raises;
+  if (from.max_abs) into.max_abs = from.max_abs;
+}
+
+Expect resolve(const Expect& expect, const ExpectationContext& context) {
+  Expect resolved = expect;
+  for (const ExpectOverride& change : expect.when) {
+    const Condition& when = change.condition;
+    if (is_listed(when.ranks, context.ranks) && is_listed(when.dtypes, context.dtype)) {
+      overwrite(resolved, change.expect);
+    }
+  }
+  return resolved;
+}
+
+Outcome expected_outcome(const Expect& expect) {
+  return expect.outcome.value_or(expect.raises ? Outcome::raised : Outcome::consistent);
+}
+
+// Each check returns what differed, or nothing.
+
+std::string check_count(const char* what, std::optional<std::int64_t> expected, std::int64_t seen) {
+  if (!expected || *expected == seen) return {};
+  return fmt::format("expected {} {}, saw {}", *expected, what, seen);
+}
+
+std::string check_codes(const ArmReport& arm, const Expect& expect) {
+  for (const std::string& code : expect.codes) {
+    const bool found = std::any_of(arm.findings.begin(), arm.findings.end(),
+                                   [&](const Finding& f) { return code_text(f.code) == code; });
+    if (!found) return fmt::format("expected finding {}, which was not made", code);
+  }
+  return {};
+}
+
+std::string check_causes(const ArmReport& arm, const Expect& expect) {
+  for (const std::string& cause : expect.causes) {
+    const bool found = std::any_of(arm.causes.begin(), arm.causes.end(),
+                                   [&](const CauseClaim& c) { return name_of(c.cause) == cause; });
+    if (!found) return fmt::format("expected cause {}, which was not found", cause);
+  }
+  return {};
+}
+
+bool inside(const Band& band, double value) {
+  return (!band.min || value >= *band.min) && (!band.max || value <= *band.max) && value == value;
+}
+
+std::string check_band(const ArmReport& arm, const Expect& expect) {
+  if (!expect.max_abs) return {};
+  if (!arm.totals.max_abs) return "expected max_abs in a band, but it is not known";
+  if (inside(*expect.max_abs, *arm.totals.max_abs)) return {};
+  return fmt::format("max_abs {:.3g} is outside its band", *arm.totals.max_abs);
+}
+
+std::string check_raises(const ArmReport& arm, const Expect& expect) {
+  if (!expect.raises) return {};
+  for (const RankRow& row : arm.ranks) {
+    const auto& ranks = expect.raises->ranks;
+    if (!is_listed(ranks, row.rank)) continue;
+    if (row.exception_type.empty() && row.exception_text.empty()) {
+      return fmt::format("rank {} did not raise", row.rank);
+    }
+    if (row.exception_text.find(expect.raises->text) == std::string::npos) {
+      return fmt::format("rank {} raised another text than \"{}\"", row.rank, expect.raises->text);
+    }
+  }
+  const auto& ranks = expect.raises->ranks;
+  for (const int rank : ranks) {
+    const bool known = std::any_of(arm.ranks.begin(), arm.ranks.end(),
+                                   [rank](const RankRow& row) { return row.rank == rank; });
+    if (!known) return fmt::format("there is no rank {} to raise", rank);
+  }
+  return arm.ranks.empty() ? "no rank is known to have raised" : "";
+}
+
+std::string first_mismatch(const ArmReport& arm, const Expect& expect,
+                           const ExpectationContext& context) {
+  for (const std::string& mismatch :
+       {check_count("in the inventory", expect.of, arm.totals.inventory),
+        check_count("differed", expect.differed, arm.totals.differed),
+        check_count("wrong", expect.wrong, arm.totals.wrong), check_raises(arm, expect),
+        check_codes(arm, expect), check_causes(arm, expect),
+        context.overridden ? std::string() : check_band(arm, expect)}) {
+    if (!mismatch.empty()) return mismatch;
+  }
+  return {};
+}
+
+bool was_judged(Outcome outcome) {
+  return outcome == Outcome::consistent || outcome == Outcome::inconsistent;
+}
+
+void unexpected_outcome(ArmReport& arm) {
+  arm.verdict = was_judged(arm.outcome) ? Verdict::fail : Verdict::error;
+  arm.reason = fmt::format("expected {}, saw {}", name_of(arm.expected), name_of(arm.outcome));
+  if (!arm.headline.empty()) arm.reason += ": " + arm.headline;
+}
+
+bool has_warning(const ArmReport& arm) {
+  return std::any_of(arm.findings.begin(), arm.findings.end(),
+                     [](const Finding& finding) { return finding.severity == Severity::warning; });
+}
+
+}  // namespace
+
+void apply_expectation(ArmReport& arm, const Expect& expect, const ExpectationContext& context) {
+  const Expect wanted = resolve(expect, context);
+  arm.expected = expected_outcome(wanted);
+  if (arm.outcome == Outcome::skipped) {
+    arm.verdict = Verdict::skip;  // the runner has said why
+    return;
+  }
+  if (arm.outcome != arm.expected) return unexpected_outcome(arm);
+  arm.reason = first_mismatch(arm, wanted, context);
+  const bool warned = arm.outcome == Outcome::consistent && has_warning(arm);
+  if (arm.reason.empty() && warned && context.fail_on != Severity::error) {
+    arm.reason = "there are warnings and --fail-on warning was given";
+  }
+  arm.verdict = arm.reason.empty() ? Verdict::pass : Verdict::fail;
+}
+
+bool needs_agreement(const Expect& expect, const ExpectationContext& context) {
+  return context.ranks == 1 && expected_outcome(resolve(expect, context)) == Outcome::inconsistent;
+}
+
+}  // namespace gradcheck

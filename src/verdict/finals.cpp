@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cmath>
+#include <optional>
+
+#include "verdict/sides.h"
+
+namespace gradcheck {
+namespace {
+
+// Added by clip_grad_norm_ to the norm before it divides (torch/nn/utils/clip_grad.py).
+constexpr double kClipEpsilon = 1e-6;
+
+// The factor that recorded clipping and unscaling of this step explain, on one rank.
+double recorded_factor(const Context& context, std::int64_t step, std::string_view model,
+                       int rank) {
+  double factor = 1;
+  for (const EventRecord& event : context.table().rank(rank).events) {
+    if (event.step != step || !concerns(event, model)) continue;
+    if (event.type == EventType::unscale && event.scale > 0) factor /= event.scale;
+    if (event.type == EventType::clip) {
+      factor *= std::min(1.0, event.max_norm / (event.norm + kClipEpsilon));
+    }
+  }
+  return factor;
+}
+
+struct Scaling {
+  double factor = 0;
+  double residual = 0;  // ‖final − factor·reduced‖ / ‖final‖, from sketches
+};
+
+std::optional<Scaling> scaling_between(const EvidenceTable& table, const Entry& reduced,
+                                       const Entry& final) {
+  const Sketch* from = table.sketch(reduced);
+  const Sketch* to = table.sketch(final);
+  if (from == nullptr || to == nullptr) return std::nullopt;
+  double overlap = 0, square = 0, whole = 0, rest = 0;
+  for (std::size_t k = 0; k < from->size(); ++k) {
+    overlap += (*from)[k] * (*to)[k];
+    square += (*from)[k] * (*from)[k];
+    whole += (*to)[k] * (*to)[k];
+  }
+  if (!(square > 0) || !(whole > 0)) return std::nullopt;
+  const double factor = overlap / square;
+  for (std::size_t k = 0; k < from->size(); ++k) {
+    const double gap = (*to)[k] - factor * (*from)[k];
+    rest += gap * gap;
+  }
+  return Scaling{factor, std::sqrt(rest / whole)};
+}
+
+class Finals {
+ public:
+  Finals(const Context& context, FindingSet& findings, std::vector<std::string>& notes)
+      : context_(context), findings_(findings), notes_(notes) {}
+
+  void judge(const GradientResult& result) {
+    result_ = &result;
+    const PlanLine& line = line_of(context_, result);
+    const RowKey key = row_key(result.tensor, result.window.back(), Stage::final);
+    const Agreement agreement = compare_ranks(context_.table().entries(key), line.group);
+    if (!agreement.complete()) {
+      ++totals_.unrecorded;
+      return add(604, agreement.unrecorded, "not recorded at `final`");
+    }
+    ++totals_.compared;
+    const bool should_agree = line.role == Role::shared || line.role == Role::undeclared;
+    if (should_agree && !agreement.equal()) {
+      ++totals_.differed_after;
+      if (!result.differed) add(101, minority(agreement), "at `final`, though equal at `reduced`");
+    }
+    for (const int rank : line.group) judge_change(key, rank);
+  }
+
+  SideTotals totals() const { return totals_; }
+
+  void note_changes() const {
+    if (reshaped_ > 0) {
+      notes_.push_back(fmt::format(
+          "{} gradients were changed element by element between reduction and step", reshaped_));
+    }
+  }
+
+ private:
+  void add(int code, std::vector<int> ranks, std::string detail) {
+    findings_.add({code, model_of(context_, *result_), name_of(context_, *result_), result_->step,
+                   std::move(ranks), std::move(detail)});
+  }
+
+  void judge_change(const RowKey& key, int rank) {
+    const Entry* final = find_entry(context_.table(), key, rank);
+    const Entry* reduced = find_entry(context_.table(), result_->reduced, rank);
+    if (final == nullptr || reduced == nullptr || final->state == TensorState::absent) return;
+    const bool untouched = final->digest == reduced->digest && final->dtype == reduced->dtype;
+    if (untouched || reduced->state == TensorState::nonfinite) return;
+    const auto scaling = scaling_between(context_.table(), *reduced, *final);
+    if (!scaling) return add(604, {rank}, "changed between `reduced` and `final`, how is unknown");
+    judge_scaling(*scaling, *final, rank);
+  }
+
+  void judge_scaling(const Scaling& scaling, const Entry& final, int rank) {
+    const double u = is_measured(final.dtype) ? unit_roundoff(final.dtype) : 0;
+    // A factor rounds every element once, itself once, and its making a few times more.
+    const double slack = 4 * u + kClipEpsilon;
+    if (!(scaling.residual <= slack)) {
+      reshaped_ += rank == line_of(context_, *result_).group.front();
+      return;
+    }
+    const double seen =
+        recorded_factor(context_, result_->step, model_of(context_, *result_), rank);
+    const bool explained = std::abs(scaling.factor - seen) <= slack * std::abs(seen);
+    if (!explained) {
+      add(204, {rank}, factor_text(scaling.factor) + " between `reduced` and `final`");
+    }
+  }
+
+  const Context& context_;
+  FindingSet& findings_;
+  std::vector<std::string>& notes_;
+  const GradientResult* result_ = nullptr;
+  SideTotals totals_;
+  int reshaped_ = 0;
+};
+
+}  // namespace
+
+SideTotals judge_finals(const Context& context, const std::vector<GradientResult>& results,
+                        FindingSet& findings, std::vector<std::string>& notes) {
+  Finals finals(context, findings, notes);
+  for (const GradientResult& result : results) {
+    if (result.used && !result.absent) finals.judge(result);
+  }
+  finals.note_changes();
+  return finals.totals();
+}
+
+}  // namespace gradcheck

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/findings.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace gradcheck {
+namespace {
+
+void merge_ranks(std::vector<int>& into, const std::vector<int>& ranks) {
+  into.insert(into.end(), ranks.begin(), ranks.end());
+  std::sort(into.begin(), into.end());
+  into.erase(std::unique(into.begin(), into.end()), into.end());
+}
+
+Finding blank(int code, std::string_view model) {
+  const CodeInfo& info = *find_code(code);
+  Finding finding;
+  finding.code = code;
+  finding.severity = info.severity;
+  finding.model = model;
+  finding.hint = info.hint;
+  return finding;
+}
+
+bool comes_first(const Finding& a, const Finding& b) {
+  if (a.severity != b.severity) return a.severity > b.severity;
+  return std::tie(a.code, a.model) < std::tie(b.code, b.model);
+}
+
+}  // namespace
+
+void FindingSet::add(const Sighting& sighting) {
+  const Key key{sighting.code, std::string(sighting.model), sighting.detail};
+  const auto [at, is_new] = findings_.try_emplace(key, blank(sighting.code, sighting.model));
+  Finding& finding = at->second;
+  finding.step = is_new ? sighting.step : std::min(finding.step, sighting.step);
+  merge_ranks(finding.ranks, sighting.ranks);
+  if (sighting.name.empty() || !seen_[key].insert(std::string(sighting.name)).second) return;
+  ++finding.count;
+  if (finding.names.size() < kFindingNames) finding.names.emplace_back(sighting.name);
+}
+
+void FindingSet::say(int code, const std::string& message, std::vector<int> ranks,
+                     std::string_view model) {
+  const Key key{code, std::string(model), message};
+  Finding& finding = findings_.try_emplace(key, blank(code, model)).first->second;
+  finding.message = message;
+  merge_ranks(finding.ranks, ranks);
+}
+
+void FindingSet::soften(int code, std::string_view detail, Severity severity) {
+  for (auto& [key, finding] : findings_) {
+    if (std::get<0>(key) == code && std::get<2>(key) == detail) finding.severity = severity;
+  }
+}
+
+bool FindingSet::has(int code) const {
+  return std::any_of(findings_.begin(), findings_.end(),
+                     [code](const auto& entry) { return std::get<0>(entry.first) == code; });
+}
+
+std::string FindingSet::message_of(const Key& key, const Finding& finding) const {
+  const auto& [code, model, detail] = key;
+  std::string message(find_code(code)->title);
+  if (finding.count > 0) {
+    const auto& inventory = context_.facts.inventory;
+    const auto of = std::count_if(inventory.begin(), inventory.end(), [&](const TensorId& tensor) {
+      return context_.table().text(tensor.model) == model;
+    });
+    // Parameters and buffers are not counted against the inventory of gradients.
+    const bool of_gradients = code < 300 || code >= 600;
+    message += of_gradients ? fmt::format(": {} of {}", finding.count, of)
+                            : fmt::format(": {}", finding.count);
+  }
+  return detail.empty() ? message : message + "; " + detail;
+}
+
+std::vector<Finding> FindingSet::take() {
+  std::vector<Finding> findings;
+  for (auto& [key, finding] : findings_) {
+    if (finding.message.empty()) finding.message = message_of(key, finding);
+    findings.push_back(std::move(finding));
+  }
+  std::stable_sort(findings.begin(), findings.end(), comes_first);
+  return findings;
+}
+
+std::string factor_text(double factor) { return fmt::format("{:.3g} ×", factor); }
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
+}
+
+}  // namespace gradcheck

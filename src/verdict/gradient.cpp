@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/gradient.h"
+
+#include <algorithm>
+
+namespace gradcheck {
+namespace {
+
+std::optional<Part> find_part(const Context& context, const RowKey& key, int rank) {
+  const Entry* entry = find_entry(context.table(), key, rank);
+  if (entry == nullptr || entry->state == TensorState::unreadable) return std::nullopt;
+  Part part;
+  part.entry = entry;
+  part.sketch = context.table().sketch(*entry);
+  part.view = find_view(context.table(), context.input.payloads, key, rank);
+  return part;
+}
+
+bool add_parts(const Context& context, const GradientResult& result, const WeightTable& weights,
+               AuditQuestion& question) {
+  const auto& group = line_of(context, result).group;
+  for (std::size_t m = 0; m < result.window.size(); ++m) {
+    const RowKey key = row_key(result.tensor, result.window[m], Stage::local);
+    for (std::size_t r = 0; r < group.size(); ++r) {
+      if (weights[m][r] == 0) continue;
+      auto part = find_part(context, key, group[r]);
+      if (!part) return false;
+      part->weight = weights[m][r];
+      question.parts.push_back(*part);
+    }
+  }
+  return true;
+}
+
+// The coarsest type that the value passed through: as stored, or on the wire.
+void take_precision(const PlanLine& line, AuditQuestion& question) {
+  std::vector<DType> types;
+  if (line.wire_dtype) types.push_back(*line.wire_dtype);
+  if (question.value.entry->state != TensorState::absent) {
+    types.push_back(question.value.entry->dtype);
+  }
+  for (const Part& part : question.parts) {
+    if (part.entry->state != TensorState::absent) types.push_back(part.entry->dtype);
+  }
+  for (const DType dtype : types) {
+    if (!is_measured(dtype) || unit_roundoff(dtype) <= question.roundoff) continue;
+    question.roundoff = unit_roundoff(dtype);
+    question.subnormal = smallest_subnormal(dtype);
+  }
+}
+
+}  // namespace
+
+WeightTable same_weights(std::size_t micros, std::vector<double> ranks) {
+  return WeightTable(micros, std::move(ranks));
+}
+
+const PlanLine& line_of(const Context& context, const GradientResult& result) {
+  return context.plan.line(result.tensor);
+}
+
+std::string_view model_of(const Context& context, const GradientResult& result) {
+  return context.table().text(result.tensor.model);
+}
+
+std::string_view name_of(const Context& context, const GradientResult& result) {
+  return context.table().text(result.tensor.name);
+}
+
+std::optional<AuditQuestion> ask(const Context& context, const GradientResult& result, int rank,
+                                 const WeightTable& weights, int reductions) {
+  const auto value = find_part(context, result.reduced, rank);
+  if (!value) return std::nullopt;
+  const PlanLine& line = line_of(context, result);
+  AuditQuestion question;
+  question.value = *value;
+  question.ranks = static_cast<int>(line.group.size());
+  question.reductions = reductions;
+  question.micro_steps = static_cast<int>(result.window.size());
+  if (!add_parts(context, result, weights, question)) return std::nullopt;
+  take_precision(line, question);
+  return question;
+}
+
+WeightTable declared_weights(const Context& context, const GradientResult& result) {
+  const PlanLine& line = line_of(context, result);
+  return same_weights(result.window.size(),
+                      std::vector<double>(line.group.size(), declared_weight(line)));
+}
+
+WeightTable own_weights(const Context& context, const GradientResult& result, int rank,
+                        double weight) {
+  const auto& group = line_of(context, result).group;
+  std::vector<double> ranks(group.size());
+  for (std::size_t r = 0; r < group.size(); ++r) ranks[r] = group[r] == rank ? weight : 0;
+  return same_weights(result.window.size(), std::move(ranks));
+}
+
+bool passes(const std::optional<AuditQuestion>& question) {
+  return question && audit(*question).result == RungResult::pass;
+}
+
+const Entry* find_entry(const EvidenceTable& table, const RowKey& key, int rank) {
+  const auto entries = table.entries(key);
+  if (entries.empty()) return nullptr;
+  const Entry& entry = entries[static_cast<std::size_t>(rank)];
+  return entry.recorded ? &entry : nullptr;
+}
+
+}  // namespace gradcheck

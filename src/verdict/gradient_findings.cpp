@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "verdict/findings.h"
+
+namespace gradcheck {
+namespace {
+
+using enum RungResult;
+
+class Finder {
+ public:
+  Finder(const Context& context, FindingSet& findings) : context_(context), findings_(findings) {}
+
+  void look_at(const GradientResult& result) {
+    presence(result);
+    agreement(result);
+    finiteness(result);
+    reduction(result);
+    diagnosis(result);
+  }
+
+  // `all` is true where no gradient of the model and step that could have shown a reduction was
+  // reduced: then it is one failure (GC201), not many (GC202).
+  void not_reduced(const GradientResult& result, bool all) {
+    add(result, all ? 201 : 202, line_of(context_, result).group);
+  }
+
+ private:
+  void add(const GradientResult& result, int code, std::vector<int> ranks = {},
+           std::string detail = {}) {
+    findings_.add({code, model_of(context_, result), name_of(context_, result), result.step,
+                   std::move(ranks), std::move(detail)});
+  }
+
+  void presence(const GradientResult& result) {
+    const Agreement& a = result.agreement;
+    if (!a.complete()) add(result, 604, a.unrecorded, "not recorded at `reduced`");
+    if (!a.absent.empty() && !a.present.empty()) add(result, 102, a.absent);
+    if (result.rung(Rung::shape_dtype) == fail) add(result, 103, minority(a));
+    if (!result.silent_ranks.empty()) add(result, 603, result.silent_ranks);
+  }
+
+  void agreement(const GradientResult& result) {
+    if (!result.differed) return;
+    const bool undeclared = line_of(context_, result).role == Role::undeclared;
+    add(result, undeclared ? 606 : 101, minority(result.agreement));
+  }
+
+  void finiteness(const GradientResult& result) {
+    if (!result.origin.empty()) {
+      add(result, 701, result.origin,
+          "first in the local gradients of " + ranks_text(result.origin));
+    } else if (result.nonfinite && result.silent_ranks.empty()) {
+      add(result, 208);
+    } else if (result.nonfinite) {
+      add(result, 701);
+    }
+    if (result.audit.lost > 0) add(result, 209, {}, "non-finite local values vanished");
+  }
+
+  // Not judged although it should have been, and no other finding says why.
+  void reduction(const GradientResult& result) {
+    const bool explained = !result.silent_ranks.empty() || !result.agreement.complete() ||
+                           !result.agreement.shapes_equal || result.nonfinite ||
+                           !result.origin.empty();
+    if (result.rung(Rung::reduction_right) != inconclusive || explained) return;
+    add(result, 604, {}, "reduction not judged: " + result.reason(Rung::reduction_right));
+  }
+
+  void diagnosis(const GradientResult& result) {
+    const Diagnosis& d = result.diagnosis;
+    if (result.carried_over) add(result, 210);
+    if (d.code == 203 || d.code == 211) {
+      add(result, d.code, {}, fmt::format("micro-step {}", fmt::join(d.micros, ", ")));
+    } else if (d.code == 204) {
+      add(result, 204, {}, factor_text(d.factor) + " the declared value");
+    } else if (d.code == 206) {
+      add(result, 206, {}, cluster_text(result.agreement));
+    } else if (d.code != 0 && d.code != 201 && d.code != 208 && result.audit.lost == 0) {
+      add(result, d.code, d.ranks);
+    }
+  }
+
+  const Context& context_;
+  FindingSet& findings_;
+};
+
+using StepOfModel = std::pair<std::int64_t, NameId>;
+
+StepOfModel where(const GradientResult& result) { return {result.step, result.tensor.model}; }
+
+// (model, step) → gradients that could have shown a reduction, and that were reduced.
+std::map<StepOfModel, int> count_reduced(const std::vector<GradientResult>& results) {
+  std::map<StepOfModel, int> reduced;
+  for (const GradientResult& result : results) {
+    const bool shows = result.used && result.compared && result.proved;
+    reduced[where(result)] += shows && result.diagnosis.code != 201 ? 1 : 0;
+  }
+  return reduced;
+}
+
+// Why nothing was proven although something was compared.
+void find_vacuous(const Context& context, const std::vector<GradientResult>& results,
+                  FindingSet& findings) {
+  bool any = false, proved = false, zero = true, silent = false, compared = false;
+  for (const GradientResult& result : results) {
+    if (!result.used) continue;
+    any = true;
+    proved |= result.proved;
+    silent |= !result.silent_ranks.empty();
+    compared |= result.compared;
+    zero &= result.all_locals_zero && (result.zero || result.absent);
+  }
+  if (!any || !compared) findings.say(604, "nothing was compared: no gradient entered a step");
+  if (!any || proved || silent) return;
+  if (zero) {
+    findings.say(602, "every gradient is zero on every rank");
+  } else if (!findings.has(601) && context.table().world_size() > 1) {
+    findings.say(601, "the local gradients are equal on every rank, so agreement proves nothing");
+  }
+}
+
+}  // namespace
+
+void find_in_gradients(const Context& context, const std::vector<GradientResult>& results,
+                       FindingSet& findings) {
+  Finder finder(context, findings);
+  auto reduced = count_reduced(results);
+  for (const GradientResult& result : results) {
+    if (!result.used) continue;
+    finder.look_at(result);
+    if (result.diagnosis.code == 201) finder.not_reduced(result, reduced[where(result)] == 0);
+  }
+  find_vacuous(context, results, findings);
+}
+
+}  // namespace gradcheck

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/judge.h"
+
+#include <fmt/format.h>
+
+#include "verdict/attribution.h"
+#include "verdict/causes.h"
+#include "verdict/coverage.h"
+#include "verdict/event_counts.h"
+#include "verdict/findings.h"
+#include "verdict/ladder.h"
+#include "verdict/outcome.h"
+#include "verdict/program.h"
+#include "verdict/reduction.h"
+#include "verdict/sides.h"
+#include "verdict/summary.h"
+
+namespace gradcheck {
+namespace {
+
+Context prepare(const JudgeInput& input) {
+  Facts facts = arrange(input.table);
+  Plan plan = infer_plan(input.table, facts, input.rules);
+  return {input, std::move(facts), std::move(plan)};
+}
+
+void say_what_was_not_checked(const Context& context, ArmReport& arm) {
+  auto& list = arm.scope.not_checked;
+  if (context.table().world_size() == 1) list.push_back("one rank: agreement not tested");
+  list.push_back("loss normalisation: not checked");
+  int undeclared = 0, lossy = 0;
+  for (const PlanLine& line : context.plan.lines) {
+    if (line.kind != TensorKind::grad) continue;
+    undeclared += line.role == Role::undeclared;
+    lossy += line.reduction == Reduction::lossy;
+  }
+  if (undeclared > 0) {
+    list.push_back(fmt::format("reduction of {}", counted(undeclared, "undeclared gradient")));
+  }
+  if (lossy > 0) list.push_back(fmt::format("reduction of {}", counted(lossy, "lossy gradient")));
+}
+
+void note_what_proved_nothing(const std::vector<GradientResult>& results, ArmReport& arm) {
+  const Totals& totals = arm.totals;
+  if (totals.proved_nothing > 0 && totals.proved_nothing < totals.inventory) {
+    arm.notes.push_back(fmt::format("{} of {} proved nothing: no distinct non-zero locals",
+                                    totals.proved_nothing, totals.inventory));
+  }
+  std::int64_t unused = 0;
+  for (const GradientResult& result : results) unused += !result.used;
+  if (unused > 0) {
+    arm.notes.push_back(counted(unused, "gradient") + " entered no optimizer step: not judged");
+  }
+}
+
+// Evidence that was refused is not judged any further.
+ArmReport refusal(const JudgeInput& input, ArmReport arm) {
+  arm.outcome = Outcome::error;
+  arm.headline = "evidence refused: " + input.table.refused().front();
+  arm.notes = input.table.refused();
+  return arm;
+}
+
+}  // namespace
+
+ArmReport judge(const JudgeInput& input) {
+  const Context context = prepare(input);
+  FindingSet findings(context);
+  ArmReport arm;
+  arm.world_size = input.table.world_size();
+  arm.plan = context.plan.lines;
+  arm.events = count_events(input.table);
+  ProgramEnd end = read_end(context, findings);
+  arm.ranks = std::move(end.ranks);
+  if (!input.table.refused().empty()) return refusal(input, std::move(arm));
+
+  auto results = climb(context);
+  const auto weights = judge_weights(context, results);
+  attribute(context, results);
+  if (!end.outcome) find_gaps(context, findings);
+  find_in_gradients(context, results, findings);
+  find_stray_arms(context, findings);
+  arm.parameters = judge_parameters(context, results, findings);
+  arm.finals = judge_finals(context, results, findings, arm.notes);
+  arm.buffers = judge_buffers(context, findings);
+
+  summarise(context, results, weights, arm);
+  arm.findings = findings.take();
+  // What a program that failed did not record is missing for a known reason.
+  if (end.outcome) std::erase_if(arm.findings, [](const Finding& f) { return f.code / 100 == 6; });
+  arm.causes = name_causes(context, results, arm.findings);
+  say_what_was_not_checked(context, arm);
+  note_what_proved_nothing(results, arm);
+  arm.outcome = end.outcome.value_or(decide(context, results, arm));
+  arm.headline = end.outcome ? end.headline : headline(context, results, arm);
+  return arm;
+}
+
+}  // namespace gradcheck

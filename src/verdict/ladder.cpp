@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/ladder.h"
+
+#include <algorithm>
+
+namespace gradcheck {
+namespace {
+
+using enum RungResult;
+
+RungResult verdict_of(bool ok) { return ok ? pass : fail; }
+
+bool is_zero_or_absent(const Entry& entry) {
+  return entry.state == TensorState::zero || entry.state == TensorState::absent;
+}
+
+bool has_nonfinite(const Entry& entry) { return entry.state == TensorState::nonfinite; }
+
+class Climber {
+ public:
+  Climber(const Context& context, const StepFacts& step, TensorId tensor)
+      : context_(context), step_(step), line_(context.plan.line(tensor)) {
+    result_.tensor = tensor;
+    result_.step = step.step;
+    result_.reduced = row_key(tensor, {step.step, step.last_micro()}, Stage::reduced);
+    result_.used = enters_step(context.table(), step.step, tensor);
+    use_window(own_window(step));
+  }
+
+  GradientResult climb() {
+    entries_ = context_.table().entries(result_.reduced);
+    result_.agreement = compare_ranks(entries_, line_.group);
+    read_locals();
+    if (line_.role == Role::sharded || line_.role == Role::frozen) return std::move(result_);
+    present();
+    shape_dtype();
+    finite();
+    locals_distinct();
+    replicas_bitwise();
+    reduction_right();
+    conclude();
+    return std::move(result_);
+  }
+
+ private:
+  const Entry& entry(int rank) const { return entries_[static_cast<std::size_t>(rank)]; }
+  bool alone() const { return line_.group.size() < 2; }
+
+  void use_window(std::vector<Moment> window) {
+    result_.window = std::move(window);
+    result_.reductions = reductions_in(context_.facts, result_.window);
+  }
+
+  void read_locals() {
+    result_.all_locals_zero = true;
+    for (const Moment& moment : result_.window) read_local(moment);
+  }
+
+  void read_local(const Moment& moment) {
+    const auto locals = context_.table().entries(row_key(result_.tensor, moment, Stage::local));
+    const Agreement agreement = compare_ranks(locals, line_.group);
+    merge(result_.silent_ranks, agreement.unrecorded);
+    bool zero = true;
+    for (const int rank : line_.group) {
+      if (locals.empty() || !locals[static_cast<std::size_t>(rank)].recorded) continue;
+      const Entry& local = locals[static_cast<std::size_t>(rank)];
+      zero &= is_zero_or_absent(local);
+      if (has_nonfinite(local)) merge(result_.origin, {rank});
+    }
+    result_.all_locals_zero &= zero;
+    result_.proved |= !zero && agreement.complete() && (alone() || !agreement.equal());
+  }
+
+  static void merge(std::vector<int>& into, const std::vector<int>& ranks) {
+    into.insert(into.end(), ranks.begin(), ranks.end());
+    std::sort(into.begin(), into.end());
+    into.erase(std::unique(into.begin(), into.end()), into.end());
+  }
+
+  void present() {
+    const Agreement& a = result_.agreement;
+    result_.absent = a.complete() && a.present.empty();
+    if (!a.complete()) return result_.set(Rung::present, inconclusive, "not recorded on some rank");
+    if (result_.absent) {
+      return result_.set(Rung::present, not_applicable, "absent on every rank");
+    }
+    result_.set(Rung::present, verdict_of(a.absent.empty()));
+  }
+
+  void shape_dtype() {
+    const Agreement& a = result_.agreement;
+    if (a.present.size() < 2) return;
+    result_.set(Rung::shape_dtype, verdict_of(a.shapes_equal));
+  }
+
+  void finite() {
+    const Agreement& a = result_.agreement;
+    if (a.present.empty()) return;
+    result_.nonfinite = std::any_of(a.present.begin(), a.present.end(),
+                                    [this](int rank) { return has_nonfinite(entry(rank)); });
+    result_.zero = std::all_of(a.present.begin(), a.present.end(),
+                               [this](int rank) { return entry(rank).state == TensorState::zero; });
+    result_.set(Rung::finite, verdict_of(!result_.nonfinite && result_.origin.empty()));
+  }
+
+  void locals_distinct() {
+    if (!result_.silent_ranks.empty()) {
+      return result_.set(Rung::locals_distinct, inconclusive, "local gradients not recorded");
+    }
+    if (result_.proved) return result_.set(Rung::locals_distinct, pass);
+    result_.set(Rung::locals_distinct, inconclusive,
+                result_.all_locals_zero ? "zero on every rank" : "equal on every rank");
+  }
+
+  void replicas_bitwise() {
+    const Agreement& a = result_.agreement;
+    if (alone()) return result_.set(Rung::replicas_bitwise, not_applicable, "one rank");
+    if (result_.absent || a.clusters.empty()) return;
+    if (line_.role == Role::rank_local) return rank_local();
+    result_.differed = !a.equal();
+    if (result_.differed) {
+      result_.spread = spread(context_.table(), context_.input.payloads, result_.reduced, a);
+    }
+    if (result_.differed && line_.role == Role::undeclared) {
+      return result_.set(Rung::replicas_bitwise, inconclusive, "differs and is undeclared");
+    }
+    if (!result_.differed && !a.complete()) {
+      return result_.set(Rung::replicas_bitwise, inconclusive, "not recorded on some rank");
+    }
+    result_.set(Rung::replicas_bitwise, verdict_of(!result_.differed));
+  }
+
+  // Differs by design, so equality is what is wrong (GC104); zeros say nothing.
+  void rank_local() {
+    const bool equal = result_.agreement.equal() && result_.agreement.complete();
+    if (result_.zero || !result_.agreement.complete()) return;
+    result_.set(Rung::replicas_bitwise, verdict_of(!equal));
+    if (equal) result_.diagnosis.code = 104;
+  }
+
+  void reduction_right() {
+    if (!is_auditable(line_)) {
+      return result_.set(Rung::reduction_right, not_applicable,
+                         "nothing declares how it is reduced");
+    }
+    if (!result_.agreement.complete() || !result_.agreement.shapes_equal) {
+      return result_.set(Rung::reduction_right, inconclusive, "ranks cannot be compared");
+    }
+    if (!result_.silent_ranks.empty()) {
+      return result_.set(Rung::reduction_right, inconclusive, "local gradients not recorded");
+    }
+    if (result_.absent && result_.all_locals_zero) return;
+    audit_clusters();
+    if (result_.audit.result != pass) try_crossing_window();
+    result_.set(Rung::reduction_right, result_.audit.result, result_.audit.reason);
+  }
+
+  // The ranks of a cluster hold the same bits: one of them speaks for all.
+  void audit_clusters() {
+    result_.right_ranks.clear();
+    bool first = true;
+    for (const auto& cluster : result_.agreement.clusters) {
+      const Audit answer = audit_rank(cluster.front());
+      if (answer.result == pass) merge(result_.right_ranks, cluster);
+      const bool worse = !(answer.bound_used.value_or(0) <= result_.audit.bound_used.value_or(0));
+      if (first || answer.result != pass || worse) result_.audit = answer;
+      first = false;
+    }
+  }
+
+  Audit audit_rank(int rank) {
+    const auto weights = declared_weights(context_, result_);
+    const auto question = ask(context_, result_, rank, weights, result_.reductions);
+    if (!question) return {};
+    Audit answer = audit(*question);
+    if (alone() && result_.window.size() == 1 && !same_bits_as_local(rank)) answer.result = fail;
+    by_counts(*question, answer);
+    return answer;
+  }
+
+  // One rank and one micro-step: nothing may have touched the gradient.
+  bool same_bits_as_local(int rank) const {
+    const RowKey key = row_key(result_.tensor, result_.window.front(), Stage::local);
+    const Entry* local = find_entry(context_.table(), key, rank);
+    const bool both_absent = local != nullptr && local->state == TensorState::absent &&
+                             entry(rank).state == TensorState::absent;
+    return both_absent || (local != nullptr && local->digest == entry(rank).digest &&
+                           local->dtype == entry(rank).dtype);
+  }
+
+  // Without elements the counts of non-finite values still tell who made or lost them.
+  void by_counts(const AuditQuestion& question, Audit& answer) const {
+    if (answer.how == "elementwise") return;
+    const Entry& value = *question.value.entry;
+    if (has_nonfinite(value) && result_.origin.empty()) answer.made = value.nan + value.inf;
+    if (!has_nonfinite(value) && !result_.origin.empty()) answer.lost = 1;
+    if (answer.made > 0 || answer.lost > 0) answer.result = fail;
+  }
+
+  // A gradient that was not cleared holds the micro-steps of earlier steps too (GC210).
+  void try_crossing_window() {
+    auto window = open_window(context_.table(), step_, result_.tensor);
+    if (window == result_.window || window.size() <= result_.window.size()) return;
+    const GradientResult before = result_;
+    use_window(std::move(window));
+    audit_clusters();
+    if (result_.audit.result == pass) {
+      result_.carried_over = true;
+    } else {
+      result_ = before;
+    }
+  }
+
+  void conclude() {
+    const Agreement& a = result_.agreement;
+    result_.compared = result_.used && a.complete() && !result_.absent && !a.clusters.empty();
+    if (result_.absent) result_.compared = result_.rung(Rung::reduction_right) == fail;
+    result_.wrong = !result_.differed && result_.rung(Rung::reduction_right) == fail;
+    if (!result_.wrong) return;
+    if (result_.audit.made > 0) result_.diagnosis.code = 208;
+    if (result_.audit.lost > 0) result_.diagnosis.code = 209;
+  }
+
+  const Context& context_;
+  const StepFacts& step_;
+  const PlanLine& line_;
+  std::span<const Entry> entries_;
+  GradientResult result_;
+};
+
+}  // namespace
+
+std::vector<GradientResult> climb(const Context& context) {
+  std::vector<GradientResult> results;
+  for (const StepFacts& step : context.facts.steps) {
+    for (const TensorId& tensor : context.facts.inventory) {
+      results.push_back(Climber(context, step, tensor).climb());
+    }
+  }
+  return results;
+}
+
+}  // namespace gradcheck

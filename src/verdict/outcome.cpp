@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/outcome.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "verdict/event_counts.h"
+#include "verdict/findings.h"
+
+namespace gradcheck {
+namespace {
+
+// GC1xx to GC5xx and GC7xx say that something is wrong; GC6xx and GC8xx that it cannot be said.
+bool accuses(const Finding& finding) {
+  const int hundred = finding.code / 100;
+  return finding.severity == Severity::error && hundred != 6 && hundred != 8;
+}
+
+bool is_open(const Context& context, const GradientResult& result) {
+  const bool vacuous = !result.proved;
+  const RungResult reduction = result.rung(Rung::reduction_right);
+  const bool audited = !is_auditable(line_of(context, result)) || result.absent || vacuous ||
+                       reduction == RungResult::pass;
+  const bool agrees = result.rung(Rung::replicas_bitwise) == RungResult::pass ||
+                      result.rung(Rung::replicas_bitwise) == RungResult::not_applicable;
+  return !result.agreement.complete() || !audited || !agrees;
+}
+
+const Finding* first_error(const ArmReport& arm) {
+  const auto found = std::find_if(arm.findings.begin(), arm.findings.end(),
+                                  [](const Finding& f) { return f.severity == Severity::error; });
+  return found == arm.findings.end() ? nullptr : &*found;
+}
+
+const Finding* find(const ArmReport& arm, int code) {
+  const auto found = std::find_if(arm.findings.begin(), arm.findings.end(),
+                                  [code](const Finding& f) { return f.code == code; });
+  return found == arm.findings.end() ? nullptr : &*found;
+}
+
+std::string reduction_name(const Context& context) {
+  for (const PlanLine& line : context.plan.lines) {
+    if (is_auditable(line)) return std::string(name_of(line.reduction));
+  }
+  return "reduction";
+}
+
+std::string not_reduced_text(const Context& context, const Finding& finding) {
+  const BackwardCounts counts = count_backwards(context.table(), finding.model);
+  const EventTotals events = count_events(context.table());
+  return fmt::format("not reduced: {}, {} armed wrapper {}", counted(counts.all, "backward"),
+                     events.armed_forwards, events.armed_forwards == 1 ? "forward" : "forwards");
+}
+
+std::string wrong_text(const Context& context, const std::vector<GradientResult>& results) {
+  const std::string declared = reduction_name(context);
+  for (const GradientResult& result : results) {
+    if (!result.used || !result.wrong) continue;
+    const Diagnosis& d = result.diagnosis;
+    const std::string equal = "equal bit for bit, but ";
+    if (d.code == 204) return equal + "is " + factor_text(d.factor) + " the declared " + declared;
+    if (d.code == 207) return equal + ranks_text(d.ranks) + " is missing from it";
+    if (d.code == 205) return equal + "ranks are weighted unlike the declared " + declared;
+    if (d.code == 208) return equal + "the reduction made non-finite values";
+    return equal + "is not the declared " + declared;
+  }
+  return {};
+}
+
+std::string inconsistent_text(const Context& context, const std::vector<GradientResult>& results,
+                              const ArmReport& arm) {
+  const Finding* not_reduced = find(arm, 201);
+  if (not_reduced != nullptr) return not_reduced_text(context, *not_reduced);
+  const Totals& totals = arm.totals;
+  if (totals.differed > 0) {
+    const std::string counts = fmt::format("{} of {} differ", totals.differed, totals.inventory);
+    for (const int code : {202, 203, 206, 103, 102}) {
+      const Finding* finding = find(arm, code);
+      if (finding != nullptr) return counts + ": " + finding->message;
+    }
+    return counts + " across ranks";
+  }
+  const std::string wrong = wrong_text(context, results);
+  const Finding* error = first_error(arm);
+  return wrong.empty() && error != nullptr ? error->message : wrong;
+}
+
+std::string bound_text(const ArmReport& arm) {
+  if (!arm.totals.bound_used) return "";
+  return fmt::format(" (bound used {:.2g})", *arm.totals.bound_used);
+}
+
+std::string consistent_text(const Context& context, const ArmReport& arm) {
+  if (context.table().world_size() == 1) {
+    const bool exact = arm.totals.bound_used.value_or(0) == 0;
+    return exact ? "one rank: agreement not tested; reduced equals local bit for bit"
+                 : "one rank: agreement not tested; reduced is the sum of its micro-steps" +
+                       bound_text(arm);
+  }
+  const std::string declared = reduction_name(context);
+  if (declared == "reduction") return "equal bit for bit, undeclared: reduction not judged";
+  return "equal bit for bit; is the " + declared + " of the local gradients" + bound_text(arm);
+}
+
+}  // namespace
+
+Outcome decide(const Context& context, const std::vector<GradientResult>& results,
+               const ArmReport& arm) {
+  if (std::any_of(arm.findings.begin(), arm.findings.end(), accuses)) return Outcome::inconsistent;
+  if (first_error(arm) != nullptr) return Outcome::inconclusive;
+  const bool none_open = std::none_of(
+      results.begin(), results.end(),
+      [&](const GradientResult& result) { return result.used && is_open(context, result); });
+  const Totals& totals = arm.totals;
+  const bool something_proven = totals.compared > 0 && totals.proved_nothing < totals.inventory;
+  const bool earned = none_open && something_proven && totals.unrecorded == 0 &&
+                      totals.differed == 0 && totals.wrong == 0;
+  return earned ? Outcome::consistent : Outcome::inconclusive;
+}
+
+std::string headline(const Context& context, const std::vector<GradientResult>& results,
+                     const ArmReport& arm) {
+  switch (arm.outcome) {
+    case Outcome::consistent:
+      return consistent_text(context, arm);
+    case Outcome::inconsistent:
+      return inconsistent_text(context, results, arm);
+    default:
+      break;
+  }
+  if (find(arm, 602) != nullptr) return "every gradient is zero: nothing proven";
+  const Finding* error = first_error(arm);
+  return error == nullptr ? "nothing proven" : error->message;
+}
+
+}  // namespace gradcheck

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <set>
+
+#include "verdict/sides.h"
+
+namespace gradcheck {
+namespace {
+
+// Where an update can be smaller than half a unit of every weight, not moving is no failure.
+constexpr double kCoarse = 0x1p-20;
+constexpr const char* kBelowResolution = "the update may be below the type's resolution";
+
+class Parameters {
+ public:
+  Parameters(const Context& context, FindingSet& findings)
+      : context_(context), findings_(findings) {}
+
+  void judge(const PlanLine& line, TensorId tensor, bool had_gradient) {
+    line_ = &line;
+    tensor_ = tensor;
+    const auto& steps = context_.facts.steps;
+    const std::int64_t first = steps.empty() ? 0 : steps.front().step;
+    const RowKey start = row_key(tensor, {first, 0}, Stage::start, TensorKind::param);
+    if (!context_.table().has(start)) return unrecorded(start);
+    ++totals_.compared;
+    if (differs(start)) {
+      ++totals_.differed_at_start;
+      if (is_declared_shared(line)) add(301, first, different_ranks(start));
+    }
+    follow(start, had_gradient);
+  }
+
+  SideTotals totals() const { return totals_; }
+
+ private:
+  void add(int code, std::int64_t step, std::vector<int> ranks = {}, std::string detail = {}) {
+    findings_.add({code, line_->model, line_->name, step, std::move(ranks), std::move(detail)});
+  }
+
+  Agreement compare(const RowKey& key) const {
+    return compare_ranks(context_.table().entries(key), line_->group);
+  }
+  std::vector<int> different_ranks(const RowKey& key) const { return minority(compare(key)); }
+
+  // A row that some rank did not record is an omission, and no difference.
+  bool differs(const RowKey& key) {
+    const Agreement agreement = compare(key);
+    if (!agreement.complete()) unrecorded(key);
+    const bool local = line_->role == Role::sharded || line_->role == Role::rank_local;
+    return !agreement.equal() && !local;
+  }
+
+  void unrecorded(const RowKey& key) {
+    ++totals_.unrecorded;
+    add(604, key.step, compare(key).unrecorded,
+        "parameters not recorded at `" + std::string(name_of(key.stage)) + "`");
+  }
+
+  // `after` of every step that an optimizer took, each against the moment before it.
+  void follow(RowKey before, bool had_gradient) {
+    bool moved = false, followed = false, differed = false;
+    for (const StepFacts& step : context_.facts.steps) {
+      if (step.stepped.empty()) continue;
+      const Moment moment{step.step, step.last_micro()};
+      const RowKey after = row_key(tensor_, moment, Stage::after, TensorKind::param);
+      if (!context_.table().has(after)) {
+        if (line_->kind == TensorKind::grad) unrecorded(after);
+        continue;
+      }
+      followed = true;
+      moved |= has_moved(before, after);
+      if (differs(after)) {
+        differed = true;
+        if (is_declared_shared(*line_)) add(302, step.step, different_ranks(after));
+      }
+      before = after;
+    }
+    totals_.differed_after += differed;
+    totals_.moved += moved;
+    if (followed) judge_motion(before, moved, had_gradient);
+  }
+
+  bool has_moved(const RowKey& before, const RowKey& after) const {
+    return std::any_of(line_->group.begin(), line_->group.end(), [&](int rank) {
+      const Entry* a = find_entry(context_.table(), before, rank);
+      const Entry* b = find_entry(context_.table(), after, rank);
+      return a != nullptr && b != nullptr && a->digest != b->digest;
+    });
+  }
+
+  void judge_motion(const RowKey& last, bool moved, bool had_gradient) {
+    if (line_->role == Role::frozen && moved) add(304, last.step);
+    if (line_->kind != TensorKind::grad || line_->role == Role::frozen) return;
+    if (moved || !had_gradient) return;
+    const Entry* entry = find_entry(context_.table(), last, line_->group.front());
+    const bool coarse =
+        entry != nullptr && is_measured(entry->dtype) && unit_roundoff(entry->dtype) > kCoarse;
+    add(303, last.step, {}, coarse ? kBelowResolution : "");
+    findings_.soften(303, kBelowResolution, Severity::note);
+  }
+
+  const Context& context_;
+  FindingSet& findings_;
+  const PlanLine* line_ = nullptr;
+  TensorId tensor_;
+  SideTotals totals_;
+};
+
+std::set<TensorId> with_gradient(const std::vector<GradientResult>& results) {
+  std::set<TensorId> tensors;
+  for (const GradientResult& result : results) {
+    if (result.used && !result.absent && !result.zero && result.agreement.complete()) {
+      tensors.insert(result.tensor);
+    }
+  }
+  return tensors;
+}
+
+}  // namespace
+
+SideTotals judge_parameters(const Context& context, const std::vector<GradientResult>& results,
+                            FindingSet& findings) {
+  Parameters parameters(context, findings);
+  const auto had_gradient = with_gradient(results);
+  std::vector<TensorId> order(context.plan.lines.size());
+  for (const auto& [tensor, index] : context.plan.index) order[index] = tensor;
+  for (const TensorId& tensor : order) {
+    const PlanLine& line = context.plan.line(tensor);
+    if (line.kind == TensorKind::buffer || context.facts.steps.empty()) continue;
+    parameters.judge(line, tensor, had_gradient.contains(tensor));
+  }
+  return parameters.totals();
+}
+
+}  // namespace gradcheck

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <map>
+#include <vector>
+
+#include "model/evidence_table.h"
+#include "model/plan.h"
+#include "verdict/facts.h"
+
+namespace gradcheck {
+
+// What is believed about every tensor and why (verdicts.md §1): the scenario's rules first, then
+// the wrapper that owns the tensor; what neither covers is undeclared.
+struct Plan {
+  std::vector<PlanLine> lines;  // in row order: trained tensors, frozen parameters, buffers
+  std::map<TensorId, std::size_t> index;
+
+  const PlanLine& line(TensorId tensor) const { return lines[index.at(tensor)]; }
+  bool has(TensorId tensor) const { return index.contains(tensor); }
+};
+
+Plan infer_plan(const EvidenceTable& table, const Facts& facts, const std::vector<PlanRule>& rules);
+
+// True if somebody declared that the tensor is replicated, so that a difference is an error.
+bool is_declared_shared(const PlanLine& line);
+
+// Declared weight of one rank's gradient in the reduced value: 1/N for mean, 1 for sum, k for a
+// factor. Requires a reduction that can be audited.
+double declared_weight(const PlanLine& line);
+
+bool is_auditable(const PlanLine& line);  // mean, sum or factor of a shared tensor
+
+// The wrapper of a model, by the first rank that recorded one; null if there is none.
+const WrapperRecord* wrapper_of(const EvidenceTable& table, std::string_view model);
+
+}  // namespace gradcheck

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>  // sigabbrev_np
+#include <set>
+#include <tuple>
+
+namespace gradcheck {
+namespace {
+
+// What Gloo says on a rank whose peer went away (gloo/transport/tcp/pair.cc, unbound_buffer.cc).
+constexpr const char* kPeerLost[] = {"Connection closed by peer", "Connection reset by peer",
+                                     "Timed out waiting", "Application timeout caused pair closure",
+                                     "Broken pipe"};
+
+bool blames_a_peer(const EventRecord& exception) {
+  return std::any_of(std::begin(kPeerLost), std::end(kPeerLost), [&](const char* text) {
+    return exception.text.find(text) != std::string::npos;
+  });
+}
+
+using Closed = std::set<std::tuple<std::string, std::int64_t, std::int64_t, Stage>>;
+
+Closed closed_stages(const RankEvidence& rank) {
+  Closed closed;
+  for (const MarkRecord& mark : rank.marks) {
+    closed.insert({mark.model, mark.step, mark.micro, mark.stage});
+  }
+  return closed;
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+std::string_view end_name(RankEnd end) {
+  constexpr std::string_view kNames[] = {"running", "bye", "exited", "signalled", "deadline"};
+  return kNames[static_cast<std::size_t>(end)];
+}
+
+std::string signal_text(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
+}
+
+std::string in_phase(const std::string& phase) { return phase.empty() ? "" : " in " + phase; }
+
+class Court {
+ public:
+  Court(const Context& context, FindingSet& findings) : context_(context), findings_(findings) {}
+
+  ProgramEnd judge() {
+    for (const int rank : every_rank(size())) describe(rank);
+    sort_out();
+    if (!late_.empty()) {
+      accuse(803, late_, Outcome::error);
+    } else if (!dead_.empty()) {
+      accuse(802, dead_, Outcome::error);
+    } else if (!raised_.empty()) {
+      accuse(801, raised_, Outcome::raised);
+    }
+    return std::move(end_);
+  }
+
+ private:
+  int size() const { return context_.table().world_size(); }
+  const RankEvidence& evidence(int rank) const { return context_.table().rank(rank); }
+
+  void describe(int rank) {
+    const RankEvidence& from = evidence(rank);
+    RankRow& row = end_.ranks.emplace_back();
+    row.rank = rank;
+    row.end = end_name(from.end);
+    row.status = from.end == RankEnd::signalled ? from.signal : from.exit_status;
+    row.phase = from.phase;
+    row.last_record = from.last_record;
+    row.stderr_tail = from.last_stderr;
+    const EventRecord* exception = exception_of(from);
+    if (exception == nullptr) return;
+    row.exception_type = exception->error_type;
+    row.exception_text = exception->text;
+    if (!exception->phase.empty()) row.phase = exception->phase;
+  }
+
+  // Evidence is complete if the rank closed what the ranks that said goodbye have closed.
+  bool is_complete(int rank) const {
+    const Closed closed = closed_stages(evidence(rank));
+    bool somebody_ended = false;
+    for (const int other : every_rank(size())) {
+      if (evidence(other).end != RankEnd::bye) continue;
+      somebody_ended = true;
+      if (closed_stages(evidence(other)) != closed) return false;
+    }
+    return somebody_ended && !closed.empty();
+  }
+
+  void sort_out() {
+    std::vector<int> victims, stopped;
+    for (const int rank : every_rank(size())) {
+      const RankEvidence& from = evidence(rank);
+      const EventRecord* exception = exception_of(from);
+      if (exception != nullptr) {
+        (blames_a_peer(*exception) ? victims : raised_).push_back(rank);
+      } else if (from.end != RankEnd::bye) {
+        sort_silent(rank, stopped);
+      }
+    }
+    // SIGTERM and SIGKILL may be the front's own, once something else had gone wrong.
+    if (late_.empty() && raised_.empty()) dead_.insert(dead_.end(), stopped.begin(), stopped.end());
+    std::sort(dead_.begin(), dead_.end());
+    const bool nobody = late_.empty() && dead_.empty() && raised_.empty();
+    if (nobody) raised_ = victims;
+  }
+
+  void sort_silent(int rank, std::vector<int>& stopped) {
+    const RankEvidence& from = evidence(rank);
+    if (is_complete(rank)) {
+      const auto message =
+          fmt::format("rank {} {} after its evidence was complete", rank, how(rank));
+      findings_.say(802, message, {rank});
+      findings_.soften(802, message, Severity::note);
+      return;
+    }
+    const bool by_hand =
+        from.end == RankEnd::signalled && (from.signal == SIGTERM || from.signal == SIGKILL);
+    (from.end == RankEnd::deadline ? late_ : by_hand ? stopped : dead_).push_back(rank);
+  }
+
+  std::string how(int rank) const {
+    const RankEvidence& from = evidence(rank);
+    switch (from.end) {
+      case RankEnd::signalled:
+        return fmt::format("died{} ({})", in_phase(from.phase), signal_text(from.signal));
+      case RankEnd::deadline:
+        return fmt::format("was silent{} past the deadline {}", in_phase(from.phase),
+                           from.deadline);
+      case RankEnd::exited:
+        return fmt::format("exited{} with status {} without saying goodbye", in_phase(from.phase),
+                           from.exit_status);
+      default:
+        return fmt::format("stopped recording{} without saying goodbye", in_phase(from.phase));
+    }
+  }
+
+  std::string what_raised(int rank) const {
+    const EventRecord& exception = *exception_of(evidence(rank));
+    return fmt::format("raised {}{}: {}", exception.error_type, in_phase(exception.phase),
+                       first_line(exception.text));
+  }
+
+  void accuse(int code, const std::vector<int>& guilty, Outcome outcome) {
+    const int first = guilty.front();
+    const std::string story = code == 801 ? what_raised(first) : how(first);
+    end_.outcome = outcome;
+    end_.headline = ranks_text(guilty) + " " + story;
+    std::string message = end_.headline;
+    const std::string& last = evidence(first).last_record;
+    if (!last.empty()) message += "; last record: " + last;
+    findings_.say(code, message, guilty);
+  }
+
+  const Context& context_;
+  FindingSet& findings_;
+  ProgramEnd end_;
+  std::vector<int> late_, dead_, raised_;
+};
+
+}  // namespace
+
+ProgramEnd read_end(const Context& context, FindingSet& findings) {
+  return Court(context, findings).judge();
+}
+
+// The rank's own exception comes before one that a lost peer caused.
+const EventRecord* exception_of(const RankEvidence& rank) {
+  const EventRecord* first = nullptr;
+  for (const EventRecord& event : rank.events) {
+    if (event.type != EventType::exception) continue;
+    if (!blames_a_peer(event)) return &event;
+    if (first == nullptr) first = &event;
+  }
+  return first;
+}
+
+}  // namespace gradcheck

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "verdict/agreement.h"
+#include "verdict/facts.h"
+#include "verdict/judge.h"
+
+namespace gradcheck {
+namespace {
+
+// A gradient of the step, and how much its elements are wanted.
+struct Candidate {
+  std::string name;
+  double distance = 0;  // largest between ranks, from sketches; 0 for equal ones
+  bool differs = false;
+  std::uint64_t bytes = 0;  // on the rank that holds most
+};
+
+double worst_distance(const EvidenceTable& table, std::span<const Entry> entries) {
+  double worst = 0;
+  for (std::size_t rank = 1; rank < entries.size(); ++rank) {
+    const auto distance = sketch_distance(table, entries[0], entries[rank]);
+    worst = std::max(worst, distance.value_or(std::max(entries[0].l2, entries[rank].l2)));
+  }
+  return worst;
+}
+
+Candidate candidate_of(const EvidenceTable& table, const RowKey& key) {
+  const auto entries = table.entries(key);
+  Candidate candidate;
+  candidate.name = payload_name(table, {key.model, key.name});
+  candidate.differs = !compare_ranks(entries, every_rank(table.world_size())).equal();
+  if (candidate.differs) candidate.distance = worst_distance(table, entries);
+  for (const Entry& entry : entries) {
+    candidate.bytes = std::max<std::uint64_t>(candidate.bytes, entry.n * size_of(entry.dtype));
+  }
+  return candidate;
+}
+
+std::vector<Candidate> candidates(const EvidenceTable& table, std::int64_t step,
+                                  std::int64_t micro) {
+  std::vector<Candidate> result;
+  for (const RowKey& key : table.rows()) {
+    if (key.step == step && key.micro == micro && key.stage == Stage::reduced) {
+      result.push_back(candidate_of(table, key));
+    }
+  }
+  std::stable_sort(result.begin(), result.end(), [](const Candidate& a, const Candidate& b) {
+    if (a.differs != b.differs) return a.differs;
+    return a.distance > b.distance;
+  });
+  return result;
+}
+
+std::set<std::int64_t> micros_of(const EvidenceTable& table, std::int64_t step, Stage stage) {
+  std::set<std::int64_t> micros;
+  for (const RowKey& key : table.rows()) {
+    if (key.step == step && key.stage == stage) micros.insert(key.micro);
+  }
+  return micros;
+}
+
+}  // namespace
+
+std::vector<Want> wanted_payloads(const EvidenceTable& table, std::int64_t step,
+                                  std::uint64_t budget_bytes) {
+  const auto reduced = micros_of(table, step, Stage::reduced);
+  if (reduced.empty()) return {};
+  std::vector<Want> wants;
+  for (const std::int64_t micro : micros_of(table, step, Stage::local)) {
+    wants.push_back({step, micro, Stage::local, {}, 0});
+  }
+  wants.push_back({step, *reduced.rbegin(), Stage::reduced, {}, 0});
+  std::uint64_t left = budget_bytes / wants.size();
+  // One that does not fit leaves room for smaller ones after it.
+  for (const Candidate& candidate : candidates(table, step, *reduced.rbegin())) {
+    if (candidate.bytes > left) continue;
+    left -= candidate.bytes;
+    for (Want& want : wants) {
+      want.names.push_back(candidate.name);
+      want.budget_bytes += candidate.bytes;
+    }
+  }
+  const bool empty = wants.front().names.empty();
+  return empty ? std::vector<Want>{} : wants;
+}
+
+}  // namespace gradcheck

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/console_problem.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "made_up_reports.h"
+#include "reports/text.h"
+
+namespace gradcheck::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::string explained(const ArmReport& arm, int verbosity = 0) {
+  ConsoleOptions options;
+  options.verbosity = verbosity;
+  Page page(options);
+  add_explanation(page, 2, arm);
+  return page.take();
+}
+
+TEST(ConsoleProblem, AnArmAsExpectedStaysShort) {
+  EXPECT_EQ(explained(consistent_arm()), "");
+  EXPECT_EQ(lines_of(explained(unreduced_arm())).size(), 1U);
+  EXPECT_THAT(explained(unreduced_arm(), 1), HasSubstr("GC201"));
+}
+
+TEST(ConsoleProblem, AWarningOnAnArmThatPassesIsShown) {
+  EXPECT_THAT(explained(remarks_report().scenarios[0].arms[0]), HasSubstr("GC210     warning: "));
+}
+
+TEST(ConsoleProblem, StderrIsCutToItsLastLinesUnlessAsked) {
+  ArmReport arm = died_arm();
+  arm.ranks[1].stderr_tail = "first\n";
+  for (int i = 0; i < 50; ++i) arm.ranks[1].stderr_tail += "line " + std::to_string(i) + "\n";
+  EXPECT_THAT(explained(arm), Not(HasSubstr("| line 43")));
+  EXPECT_THAT(explained(arm), HasSubstr("| line 44"));
+  EXPECT_THAT(explained(arm, 1), HasSubstr("| line 10"));
+  EXPECT_THAT(explained(arm, 2), HasSubstr("| first"));
+}
+
+TEST(ConsoleProblem, NamesOfAFindingAreShownWhereTheWorstDoNotSayThem) {
+  ArmReport arm = failed_arm();
+  arm.findings[0].count = 3;
+  arm.findings[0].names = {"only.this"};
+  EXPECT_THAT(explained(arm), HasSubstr("only.this, … (+2)"));
+}
+
+TEST(ConsoleProblem, TheCommandToLookCloserStandsWithProblemsOnly) {
+  Page page(ConsoleOptions{});
+  add_rerun(page, 0, consistent_arm(), "command");
+  EXPECT_EQ(page.take(), "");
+  add_rerun(page, 0, failed_arm(), "command");
+  EXPECT_EQ(page.take(), "rerun     command\n");
+}
+
+}  // namespace
+}  // namespace gradcheck::test

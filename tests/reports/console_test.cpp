@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/console.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <clocale>
+#include <string>
+
+#include "golden.h"
+#include "made_up_reports.h"
+#include "reports/text.h"
+
+namespace gradcheck::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string console(const Report& report, int verbosity = 0, std::size_t width = 140) {
+  ConsoleOptions options;
+  options.verbosity = verbosity;
+  options.width = width;
+  return rendered("console", report, options);
+}
+
+TEST(Console, Pass) { expect_golden("pass.txt", console(passed_report())); }
+TEST(Console, PassNarrow) { expect_golden("pass_100.txt", console(passed_report(), 0, 100)); }
+TEST(Console, PassVerbose) { expect_golden("pass_v.txt", console(passed_report(), 1)); }
+TEST(Console, Fail) { expect_golden("fail.txt", console(failed_report(310))); }
+TEST(Console, FailNarrow) { expect_golden("fail_100.txt", console(failed_report(), 0, 100)); }
+TEST(Console, WrongSum) { expect_golden("wrong.txt", console(wrong_report())); }
+TEST(Console, RankDied) { expect_golden("died.txt", console(died_report())); }
+TEST(Console, RankDiedVerbose) { expect_golden("died_v.txt", console(died_report(), 2)); }
+TEST(Console, Inconclusive) { expect_golden("inconclusive.txt", console(inconclusive_report())); }
+TEST(Console, Skipped) { expect_golden("skipped.txt", console(skipped_report())); }
+TEST(Console, OneRank) { expect_golden("one_rank.txt", console(one_rank_report())); }
+TEST(Console, Remarks) { expect_golden("remarks.txt", console(remarks_report())); }
+TEST(Console, RemarksVerbose) { expect_golden("remarks_v.txt", console(remarks_report(), 1, 160)); }
+TEST(Console, WeirdNames) { expect_golden("weird.txt", console(weird_report())); }
+TEST(Console, NotFinite) { expect_golden("not_finite.txt", console(not_finite_report(), 1)); }
+TEST(Console, Mixed) { expect_golden("mixed.txt", console(mixed_report())); }
+
+TEST(Console, QuietIsVerdictLinesAndSummary) {
+  ConsoleOptions options;
+  options.quiet = true;
+  expect_golden("mixed_q.txt", rendered("console", mixed_report(), options));
+}
+
+TEST(Console, ColourOnlyWhereAsked) {
+  ConsoleOptions options;
+  options.colour = true;
+  options.width = 140;
+  expect_golden("mixed_colour.txt", rendered("console", mixed_report(), options));
+  EXPECT_THAT(console(mixed_report(), 2), Not(HasSubstr("\x1b")));
+  EXPECT_EQ(without_escapes(rendered("console", mixed_report(), options)), console(mixed_report()));
+}
+
+TEST(Console, NoControlCharacterPasses) {
+  for (int verbosity = 0; verbosity <= 2; ++verbosity) {
+    for (const char c : console(weird_report(), verbosity)) {
+      EXPECT_TRUE(c == '\n' || static_cast<unsigned char>(c) >= 0x20);
+    }
+  }
+}
+
+TEST(Console, ARunWithoutScenariosSaysSo) {
+  EXPECT_EQ(console(report_of({})), "nothing was run, 0.9 s\n");
+}
+
+TEST(Console, OneRankNeverClaimsAgreement) {
+  EXPECT_THAT(console(one_rank_report(), 0),
+              AllOf(Not(HasSubstr(" differed")), HasSubstr("310 tensors, agreement not tested")));
+}
+
+TEST(Console, WrongStandsBesideDiffered) {
+  EXPECT_THAT(console(wrong_report()), HasSubstr("0/310 differed, 310 wrong"));
+}
+
+TEST(Console, LinesFitTheWidth) {
+  for (const std::size_t width : {100, 120, 160}) {
+    for (const std::string& line : lines_of(console(mixed_report(), 0, width))) {
+      EXPECT_LE(columns_of(line), width) << line;
+    }
+  }
+}
+
+TEST(Console, DecimalCommaDoesNotReachTheReport) {
+  const std::string before = console(mixed_report(), 2);
+  const char* changed = std::setlocale(LC_ALL, "de_DE.UTF-8");
+  EXPECT_EQ(console(mixed_report(), 2), before);
+  std::setlocale(LC_ALL, "C");
+  if (changed == nullptr) GTEST_SKIP() << "no de_DE locale here";
+}
+
+TEST(Console, AHundredThousandTensorsStayShort) {
+  EXPECT_LT(console(large_report(100'000)).size(), 2000U);
+}
+
+}  // namespace
+}  // namespace gradcheck::test
