@@ -57,15 +57,34 @@ std::string ranks_text(const std::vector<int>& ranks) {
 std::string where_text(const Finding& finding) {
   std::vector<std::string> where;
   if (!finding.model.empty()) where.push_back(printable(finding.model));
-  const bool said = finding.message.find("rank") != std::string::npos;
+  const bool said = finding.message.find(ranks_text(finding.ranks)) != std::string::npos;
   if (!finding.ranks.empty() && !said) where.push_back(ranks_text(finding.ranks));
   if (finding.step > 0) where.push_back(fmt::format("first at step {}", finding.step));
   return where.empty() ? "" : " (" + joined(where, "; ") + ")";
 }
 
-void add_finding(Page& page, std::size_t indent, const Finding& finding, bool with_names) {
+// An exception's text is long and the arm's line has it: a finding that begins with it gives its
+// title instead, a reason that ends with it stops before.
+std::string without_headline(const Finding& finding, const std::string& headline) {
+  const CodeInfo* info = find_code(finding.code);
+  if (headline.empty() || info == nullptr || !finding.message.starts_with(headline)) {
+    return finding.message;
+  }
+  return std::string(info->title) + finding.message.substr(headline.size());
+}
+
+std::string reason_without_headline(const ArmReport& arm) {
+  const std::string tail = ": " + arm.headline;
+  if (arm.headline.empty() || !arm.reason.ends_with(tail)) return reason_text(arm);
+  return printable(arm.reason.substr(0, arm.reason.size() - tail.size()));
+}
+
+void add_finding(Page& page, std::size_t indent, const ArmReport& arm, const Finding& original) {
+  Finding finding = original;
+  finding.message = without_headline(original, arm.headline);
   page.labelled(indent, code_text(finding.code), style_of(finding.severity),
-                finding_text(finding) + where_text(finding));
+                finding_text(finding) + where_text(original));
+  const bool with_names = finding.count != bad_tensors(arm);  // else the worst have said it
   if (finding.names.empty() || !with_names) return;
   std::vector<std::string> names;
   for (const std::string& name : finding.names) names.push_back(name_or_unnamed(name));
@@ -112,15 +131,14 @@ void add_rank(Page& page, std::size_t indent, const RankRow& rank) {
 
 void add_findings(Page& page, std::size_t indent, const ArmReport& arm, Severity least) {
   for (const Finding& finding : arm.findings) {
-    const bool all = finding.count == bad_tensors(arm);  // then the worst names have said it
-    if (finding.severity >= least) add_finding(page, indent, finding, !all);
+    if (finding.severity >= least) add_finding(page, indent, arm, finding);
   }
 }
 
 void add_problem(Page& page, std::size_t indent, const ArmReport& arm) {
   const std::size_t room = page.columns_behind(indent + Page::kLabelColumns);
   page.labelled(indent, "worst", Style::dim, worst_text(arm, room));
-  page.labelled(indent, "reason", Style::dim, reason_text(arm));
+  page.labelled(indent, "reason", Style::dim, reason_without_headline(arm));
   add_findings(page, indent, arm, Severity::note);
   for (const CauseClaim& claim : arm.causes) add_cause(page, indent, claim);
   for (const RankRow& rank : arm.ranks) {

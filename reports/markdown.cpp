@@ -81,6 +81,8 @@ class Bounded {
     if (fits) text_ += piece;
     left_out_ += fits ? 0 : 1;
   }
+  bool is_full() const { return left_out_ > 0; }
+  void leave_out() { ++left_out_; }
   void finish(std::string_view what) {
     if (left_out_ > 0) text_ += fmt::format("\n… {} more {}\n", left_out_, what);
   }
@@ -141,6 +143,7 @@ std::string details_of(const RunInfo& run, const ScenarioReport& scenario, const
   ConsoleOptions plain;
   plain.width = 100;
   Page page(plain);
+  if (!arm.headline.empty()) page.paragraph(0, printable(arm.headline));
   add_explanation(page, 0, arm);
   add_rerun(page, 0, arm, rerun_text(run, scenario, arm));
   return fmt::format("\n### {}: {} / {}\n\n", name_of(arm.verdict), escaped(scenario.name),
@@ -155,7 +158,11 @@ std::string markdown_text(const Report& report) {
   for (const ScenarioReport& scenario : report.scenarios) {
     for (const ArmReport& arm : scenario.arms) {
       if (!is_problem(arm.verdict)) continue;
-      details.add(details_of(report.run, scenario, arm), kMarkdownBytes);
+      if (details.is_full()) {
+        details.leave_out();
+      } else {
+        details.add(details_of(report.run, scenario, arm), kMarkdownBytes);
+      }
     }
   }
   details.finish("arms in detail: see the JSON report");

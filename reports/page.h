@@ -14,7 +14,7 @@ struct ConsoleOptions {
   bool colour = false;      // decided by use_colour()
   bool quiet = false;       // verdict lines and the summary only
   int verbosity = 0;        // 0: what failed; 1 (-v): every tensor, rank and event; 2: whole logs
-  std::size_t width = 120;  // columns; 0: never break a line
+  std::size_t width = 160;  // columns; 0: never break a line
 };
 
 // Lines being laid out for a terminal. What is added must be printable; breaking and padding are

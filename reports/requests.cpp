@@ -2,8 +2,10 @@
 #include "reports/requests.h"
 
 #include <set>
+#include <vector>
 
 #include "model/errors.h"
+#include "model/nearest.h"
 #include "reports/registry.h"
 
 namespace gradcheck {
@@ -13,7 +15,10 @@ constexpr std::string_view kStdout = "-";
 
 const ReporterInfo& reporter_or_refuse(std::string_view name) {
   if (const ReporterInfo* info = find_reporter(name)) return *info;
-  throw UsageError("no report format '" + std::string(name) + "'; there are " + reporter_names());
+  std::vector<std::string_view> names;
+  for (const ReporterInfo& info : all_reporters()) names.push_back(info.name);
+  throw UsageError("no report format '" + std::string(name) + "'" + did_you_mean(name, names) +
+                   "; there are " + reporter_names());
 }
 
 void refuse_repeats(std::string_view format, std::span<const ReportRequest> requests) {

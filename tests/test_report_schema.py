@@ -9,6 +9,7 @@ reports are checked too: those of real runs.
 import json
 import math
 import os
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -71,11 +72,12 @@ def test_a_report_fits_the_schema(path: Path) -> None:
 
 def test_the_full_report_leaves_nothing_out() -> None:
     """What full.json leaves empty, no round trip would miss."""
-    empty = [(path, value) for path, value in leaves(load(GOLDEN / "full.json")) if value in EMPTY]
+    empty = [
+        path
+        for path, value in leaves(load(GOLDEN / "full.json"))
+        if not value and path != "$.schema_minor"
+    ]
     assert empty == []
-
-
-EMPTY = (None, "", [], {}, False)
 
 
 def test_the_full_report_has_no_two_equal_numbers() -> None:
@@ -86,7 +88,7 @@ def test_the_full_report_has_no_two_equal_numbers() -> None:
             continue
         assert value not in numbers, f"{path} and {numbers[value]} are both {value}"
         numbers[value] = path
-    assert len(numbers) > 100
+    assert len(numbers) > 80
 
 
 @pytest.mark.parametrize("path", report_files(), ids=lambda path: path.name)
@@ -110,6 +112,13 @@ def test_the_schema_is_exact() -> None:
     for schema in found:
         assert schema["additionalProperties"] is False
         assert schema["required"] == list(schema["properties"])
+
+
+def test_the_docs_name_every_key() -> None:
+    page = (ROOT / "docs" / "report.md").read_text("utf-8")
+    for schema in objects(json.loads(SCHEMA.read_text("utf-8"))):
+        missing = [key for key in schema["properties"] if not re.search(rf"`{key}(\[\])?`", page)]
+        assert missing == []
 
 
 def test_a_wrong_report_is_refused() -> None:

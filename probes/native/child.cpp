@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/child.h"
+#include "probes/native/child.h"
 
 #include <ATen/Parallel.h>
 #include <c10/util/Logging.h>
@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <exception>
 
-#include "native/rank_main.h"
+#include "probes/native/rank_main.h"
 
 namespace gradcheck::native {
 namespace {

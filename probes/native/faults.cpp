@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/faults.h"
+#include "probes/native/faults.h"
 
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/journal.h"
+#include "probes/native/journal.h"
 
 #include <utility>
 

@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "model/json/zygote.h"
-#include "native/versions.h"
-#include "native/zygote.h"
+#include "probes/native/versions.h"
+#include "probes/native/zygote.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/packet_socket.h"
+#include "probes/native/packet_socket.h"
 
 #include <sys/socket.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/rank_main.h"
+#include "probes/native/rank_main.h"
 
 #include <c10/util/Exception.h>
 #include <cxxabi.h>
@@ -19,10 +19,10 @@
 #include "model/control.h"
 #include "model/errors.h"
 #include "model/json/control.h"
-#include "native/journal.h"
-#include "native/training_run.h"
-#include "native/versions.h"
 #include "numeric/kernel.h"
+#include "probes/native/journal.h"
+#include "probes/native/training_run.h"
+#include "probes/native/versions.h"
 
 namespace gradcheck::native {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/training_run.h"
+#include "probes/native/training_run.h"
 
 #include <optional>
 #include <source_location>
@@ -9,7 +9,7 @@
 #include <variant>
 
 #include "model/json/control.h"
-#include "native/models/model_table.h"
+#include "probes/native/models/model_table.h"
 
 namespace gradcheck::native {
 namespace {
@@ -114,9 +114,11 @@ void TrainingRun::backward(const at::Tensor& loss) {
   Ddp* wrapper = policy_->wrapper();
   const bool armed = wrapper && wrapper->armed();
   EventRecord event = policy_event(EventType::backward);
-  event.armed = armed;
-  event.no_sync = wrapper && wrapper->no_sync();
   event.site = site();
+  if (wrapper) {
+    event.armed = armed;
+    event.no_sync = wrapper->no_sync();
+  }
   journal_.event(std::move(event));
   loss.backward();
   if (wrapper) wrapper->finish_backward(armed);

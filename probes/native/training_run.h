@@ -4,13 +4,13 @@
 
 #include "evidence/write/channel.h"
 #include "model/control.h"
-#include "native/fabric/fabric.h"
-#include "native/faults.h"
-#include "native/journal.h"
-#include "native/snapshot/recorder.h"
-#include "native/trainers/optimizer.h"
-#include "native/trainers/trainer.h"
-#include "native/wrappers/policy.h"
+#include "probes/native/fabric/fabric.h"
+#include "probes/native/faults.h"
+#include "probes/native/journal.h"
+#include "probes/native/snapshot/recorder.h"
+#include "probes/native/trainers/optimizer.h"
+#include "probes/native/trainers/trainer.h"
+#include "probes/native/wrappers/policy.h"
 
 namespace gradcheck::native {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/versions.h"
+#include "probes/native/versions.h"
 
 #include <torch/headeronly/version.h>
 #include <unistd.h>

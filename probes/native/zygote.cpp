@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/zygote.h"
+#include "probes/native/zygote.h"
 
 #include <poll.h>
 #include <sys/signalfd.h>
@@ -14,8 +14,8 @@
 
 #include "model/errors.h"
 #include "model/json/zygote.h"
-#include "native/child.h"
-#include "native/versions.h"
+#include "probes/native/child.h"
+#include "probes/native/versions.h"
 
 namespace gradcheck::native {
 namespace {
@@ -99,11 +99,21 @@ ZygotePacket Zygote::fork_ranks(const Received& received) {
       become_rank(received.descriptors[static_cast<std::size_t>(rank)],
                   received.descriptors[static_cast<std::size_t>(rank + order->ranks)], self);
     }
-    if (pid < 0) throw InfrastructureError(std::string("fork: ") + std::strerror(errno));
+    if (pid < 0) return abandon(started, std::strerror(errno));
     ranks_[pid] = rank;
     started.pids.push_back(pid);
   }
   return started;
+}
+
+// A world that lacks ranks is of no use: those that were started are ended, and not reported.
+RefusedPacket Zygote::abandon(const StartedPacket& started, const std::string& why) {
+  for (const std::int64_t pid : started.pids) {
+    kill(static_cast<pid_t>(pid), SIGKILL);
+    waitpid(static_cast<pid_t>(pid), nullptr, 0);
+    ranks_.erase(static_cast<pid_t>(pid));
+  }
+  return {"fork: " + why};
 }
 
 bool Zygote::reap() {

@@ -3,9 +3,9 @@
 #include <sys/types.h>
 
 #include <map>
-#include <vector>
+#include <string>
 
-#include "native/packet_socket.h"
+#include "probes/native/packet_socket.h"
 
 namespace gradcheck::native {
 
@@ -26,6 +26,7 @@ class Zygote {
  private:
   bool on_packet();  // false: the front has gone
   ZygotePacket fork_ranks(const Received& received);
+  RefusedPacket abandon(const StartedPacket& started, const std::string& why);
   bool reap();
   void kill_ranks();
 

@@ -32,6 +32,7 @@ class Deadlines {
 
   Clock::time_point next() const;  // the earliest of all
   bool total_passed() const { return Clock::now() >= total_; }
+  const std::string& total_name() const { return total_name_; }
   std::vector<int> passed() const;  // ranks, ascending
   const std::string& name(int rank) const { return pending_[static_cast<std::size_t>(rank)].name; }
 
@@ -41,6 +42,7 @@ class Deadlines {
     Clock::time_point at = Clock::time_point::max();
   };
 
+  std::string total_name_;
   Clock::time_point total_;
   std::vector<Pending> pending_;
 };

@@ -96,7 +96,6 @@ ArmReport ArmRunner::run(const Scenario& scenario, const Arm& arm, const std::st
     zygote_.reset();  // the next arm starts afresh
     report.outcome = Outcome::error;
     report.headline = error.what();
-    report.notes.emplace_back(error.what());
   }
   const std::string dtype = arm.program.native ? arm.program.native->dtype : "";
   apply_expectation(report, arm.expect,

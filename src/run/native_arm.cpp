@@ -17,7 +17,13 @@
 namespace gradcheck {
 namespace {
 
+constexpr const char* kWaited = "waiting for other ranks";
 constexpr std::uint64_t kPayloadBudget = std::uint64_t{4} << 30;  // bytes a run (evidence.md)
+
+// A rank names its payload files; only those of the run directory are opened.
+bool stays_inside(const std::filesystem::path& file) {
+  return file.is_relative() && std::find(file.begin(), file.end(), "..") == file.end();
+}
 
 // One arm from fork to the last exit. Ranks meet at a barrier after every step: there the front
 // asks for payloads, and lets them go on when all have answered.
@@ -141,19 +147,23 @@ class NativeArm {
     loop_.kill(rank);
   }
 
+  // Nobody can hold it against a rank that it waited at the barrier for one that never came.
+  void end_late(int rank, const std::string& deadline) {
+    end_rank(rank, state(rank).at_barrier ? kWaited : deadline);
+  }
+
   // One rank's silence is every rank's: those that wait for it are ended with it.
   void keep_deadlines() {
-    if (deadlines_.total_passed()) {
-      for (int rank = 0; rank < world_size_; ++rank) end_rank(rank, "arm total");
+    for (int rank = 0; deadlines_.total_passed() && rank < world_size_; ++rank) {
+      end_late(rank, deadlines_.total_name());
     }
     const std::vector<int> late = deadlines_.passed();
-    if (late.empty()) return;
     for (const int rank : late) {
-      end_rank(rank, deadlines_.name(rank));
+      end_late(rank, deadlines_.name(rank));
       deadlines_.clear(rank);
     }
-    for (int rank = 0; rank < world_size_; ++rank) {
-      if (!record(rank).bye) end_rank(rank, "waiting for other ranks");
+    for (int rank = 0; !late.empty() && rank < world_size_; ++rank) {
+      if (!record(rank).bye) end_rank(rank, kWaited);
     }
   }
 
@@ -216,6 +226,7 @@ class NativeArm {
 
   void open_payload(int rank, const PayloadRecord& payload) {
     try {
+      if (!stays_inside(payload.file)) throw InfrastructureError("file lies outside the run");
       SafetensorsFile file(directory_.path() + "/" + payload.file);
       for (const auto& [key, view] : file.tensors()) {
         evidence_.payloads[{payload.step, payload.micro, payload.stage, rank, key}] = view;

@@ -87,27 +87,28 @@ double mean_of(const std::vector<double>& values) {
   return sum / static_cast<double>(values.size());
 }
 
-// What can be told apart from a weight: its standard error, rounding, and a round share of it.
-double slack_of(const Fit& fit, std::size_t r, double weight, double gamma) {
-  return std::max(6 * fit.errors[r] + gamma * std::abs(weight), kSameWeight * std::abs(weight));
+// What can be told apart from a weight: its allowance, or a round share of it.
+double slack_of(const Fit& fit, std::size_t r, double weight, const WeightRounding& rounding) {
+  return std::max(allowance(fit, r, weight, rounding), kSameWeight * std::abs(weight));
 }
 
-std::vector<int> ranks_without_weight(const Fit& fit, const std::vector<int>& group, double gamma) {
-  const double largest =
-      std::abs(*std::max_element(fit.weights.begin(), fit.weights.end(),
-                                 [](double a, double b) { return std::abs(a) < std::abs(b); }));
+// A weight that can be told from its declared value, but not from zero.
+std::vector<int> ranks_without_weight(const Fit& fit, const std::vector<int>& group,
+                                      double declared, const WeightRounding& rounding) {
   std::vector<int> ranks;
   for (std::size_t r = 0; r < group.size(); ++r) {
-    if (near(fit.weights[r], 0, slack_of(fit, r, largest, gamma))) ranks.push_back(group[r]);
+    const double slack = slack_of(fit, r, declared, rounding);
+    const bool off = !near(fit.weights[r], declared, slack);
+    if (off && near(fit.weights[r], 0, slack)) ranks.push_back(group[r]);
   }
   return ranks;
 }
 
 std::vector<int> ranks_off(const Fit& fit, const std::vector<int>& group, double declared,
-                           double gamma) {
+                           const WeightRounding& rounding) {
   std::vector<int> ranks;
   for (std::size_t r = 0; r < group.size(); ++r) {
-    if (!near(fit.weights[r], declared, slack_of(fit, r, declared, gamma))) {
+    if (!near(fit.weights[r], declared, slack_of(fit, r, declared, rounding))) {
       ranks.push_back(group[r]);
     }
   }
@@ -115,15 +116,15 @@ std::vector<int> ranks_off(const Fit& fit, const std::vector<int>& group, double
 }
 
 Diagnosis name_weights(const Fit& fit, const std::vector<int>& group, double declared,
-                       double gamma) {
+                       const WeightRounding& rounding) {
   Diagnosis diagnosis;
   const double mean = mean_of(fit.weights);
   bool equal = true;
   for (std::size_t r = 0; r < group.size(); ++r) {
-    equal &= near(fit.weights[r], mean, slack_of(fit, r, mean, gamma));
+    equal &= near(fit.weights[r], mean, slack_of(fit, r, mean, rounding));
   }
-  const auto lost = ranks_without_weight(fit, group, gamma);
-  const auto off = ranks_off(fit, group, declared, gamma);
+  const auto lost = ranks_without_weight(fit, group, declared, rounding);
+  const auto off = ranks_off(fit, group, declared, rounding);
   if (equal && !off.empty()) {
     diagnosis.code = 204;
     diagnosis.factor = mean / declared;
@@ -137,19 +138,15 @@ Diagnosis name_weights(const Fit& fit, const std::vector<int>& group, double dec
   return diagnosis;
 }
 
-double gamma_of(const Context& context, const GradientResult& member) {
-  return rounding_of_weight(context, member) / std::abs(declared_weight(line_of(context, member)));
-}
-
 bool diagnose_weights(const Context& context, const Members& members) {
   const GradientResult& first = *members.front();
   const PlanLine& line = line_of(context, first);
   const std::vector<const GradientResult*> stacked(members.begin(), members.end());
   const std::vector<double> guess(line.group.size(), declared_weight(line));
   const Fit found = fit(rank_stack(context, stacked, line.group.front()), guess);
-  const double gamma = gamma_of(context, first);
-  if (!explains(found, gamma)) return false;
-  const Diagnosis diagnosis = name_weights(found, line.group, declared_weight(line), gamma);
+  const WeightRounding rounding = weight_rounding(context, first);
+  if (!explains(found, rounding.gamma)) return false;
+  const Diagnosis diagnosis = name_weights(found, line.group, declared_weight(line), rounding);
   for (GradientResult* member : members) {
     member->weights = found.weights;
     if (diagnosis.code != 0) member->diagnosis = diagnosis;

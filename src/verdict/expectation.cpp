@@ -132,7 +132,8 @@ void apply_expectation(ArmReport& arm, const Expect& expect, const ExpectationCo
   const Expect wanted = resolve(expect, context);
   arm.expected = expected_outcome(wanted);
   if (arm.outcome == Outcome::skipped) {
-    arm.verdict = Verdict::skip;  // the runner has said why
+    arm.verdict = Verdict::skip;
+    if (arm.reason.empty()) arm.reason = arm.headline;  // the runner has said why
     return;
   }
   if (arm.outcome != arm.expected) return unexpected_outcome(arm);

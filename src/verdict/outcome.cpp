@@ -60,7 +60,7 @@ std::string wrong_text(const Context& context, const std::vector<GradientResult>
     const Diagnosis& d = result.diagnosis;
     const std::string equal = "equal bit for bit, but ";
     if (d.code == 204) return equal + "is " + factor_text(d.factor) + " the declared " + declared;
-    if (d.code == 207) return equal + ranks_text(d.ranks) + " is missing from it";
+    if (d.code == 207) return equal + ranks_text(d.ranks) + " is missing from the " + declared;
     if (d.code == 205) return equal + "ranks are weighted unlike the declared " + declared;
     if (d.code == 208) return equal + "the reduction made non-finite values";
     return equal + "is not the declared " + declared;

@@ -23,6 +23,11 @@ bool blames_a_peer(const EventRecord& exception) {
   });
 }
 
+// Ranks that the front ended because of another one (run/native_arm.cpp names these deadlines).
+bool waited(const RankEvidence& rank) {
+  return rank.deadline == "waiting for other ranks" || rank.deadline.starts_with("after rank");
+}
+
 using Closed = std::set<std::tuple<std::string, std::int64_t, std::int64_t, Stage>>;
 
 Closed closed_stages(const RankEvidence& rank) {
@@ -55,7 +60,7 @@ class Court {
     for (const int rank : every_rank(size())) describe(rank);
     sort_out();
     if (!late_.empty()) {
-      accuse(803, late_, Outcome::error);
+      accuse(803, furthest_behind(), Outcome::error);
     } else if (!dead_.empty()) {
       accuse(802, dead_, Outcome::error);
     } else if (!raised_.empty()) {
@@ -84,12 +89,19 @@ class Court {
     if (!exception->phase.empty()) row.phase = exception->phase;
   }
 
+  bool said_goodbye(int rank) const {
+    const RankEvidence& from = evidence(rank);
+    if (exception_of(from) != nullptr) return false;
+    return from.bye ? from.bye->status == 0 : from.end == RankEnd::bye;
+  }
+
   // Evidence is complete if the rank closed what the ranks that said goodbye have closed.
   bool is_complete(int rank) const {
+    if (said_goodbye(rank)) return true;
     const Closed closed = closed_stages(evidence(rank));
     bool somebody_ended = false;
     for (const int other : every_rank(size())) {
-      if (evidence(other).end != RankEnd::bye) continue;
+      if (!said_goodbye(other)) continue;
       somebody_ended = true;
       if (closed_stages(evidence(other)) != closed) return false;
     }
@@ -97,35 +109,54 @@ class Court {
   }
 
   void sort_out() {
-    std::vector<int> victims, stopped;
     for (const int rank : every_rank(size())) {
-      const RankEvidence& from = evidence(rank);
-      const EventRecord* exception = exception_of(from);
+      const EventRecord* exception = exception_of(evidence(rank));
       if (exception != nullptr) {
-        (blames_a_peer(*exception) ? victims : raised_).push_back(rank);
-      } else if (from.end != RankEnd::bye) {
-        sort_silent(rank, stopped);
+        (blames_a_peer(*exception) ? victims_ : raised_).push_back(rank);
+      } else if (evidence(rank).end != RankEnd::bye || !said_goodbye(rank)) {
+        sort_silent(rank);
       }
     }
     // SIGTERM and SIGKILL may be the front's own, once something else had gone wrong.
-    if (late_.empty() && raised_.empty()) dead_.insert(dead_.end(), stopped.begin(), stopped.end());
-    std::sort(dead_.begin(), dead_.end());
-    const bool nobody = late_.empty() && dead_.empty() && raised_.empty();
-    if (nobody) raised_ = victims;
+    if (late_.empty() && raised_.empty()) {
+      dead_.insert(dead_.end(), stopped_.begin(), stopped_.end());
+      std::sort(dead_.begin(), dead_.end());
+    }
+    if (!nobody_is_guilty()) return;
+    raised_ = victims_;
+    if (raised_.empty()) late_ = waiting_;
   }
 
-  void sort_silent(int rank, std::vector<int>& stopped) {
+  bool nobody_is_guilty() const { return late_.empty() && dead_.empty() && raised_.empty(); }
+
+  void sort_silent(int rank) {
     const RankEvidence& from = evidence(rank);
-    if (is_complete(rank)) {
-      const auto message =
-          fmt::format("rank {} {} after its evidence was complete", rank, how(rank));
-      findings_.say(802, message, {rank});
-      findings_.soften(802, message, Severity::note);
-      return;
-    }
+    if (is_complete(rank)) return note_late_death(rank);
     const bool by_hand =
         from.end == RankEnd::signalled && (from.signal == SIGTERM || from.signal == SIGKILL);
-    (from.end == RankEnd::deadline ? late_ : by_hand ? stopped : dead_).push_back(rank);
+    if (from.end == RankEnd::deadline) {
+      (waited(from) ? waiting_ : late_).push_back(rank);
+    } else {
+      (by_hand ? stopped_ : dead_).push_back(rank);
+    }
+  }
+
+  void note_late_death(int rank) {
+    const auto message = fmt::format("rank {} {} after its evidence was complete", rank, how(rank));
+    findings_.say(802, message, {rank});
+    findings_.soften(802, message, Severity::note);
+  }
+
+  // Of ranks that passed their deadlines together, those that got least far kept the others
+  // waiting: all run one program. Equal ones are all named.
+  std::vector<int> furthest_behind() const {
+    std::size_t least = evidence(late_.front()).events.size();
+    for (const int rank : late_) least = std::min(least, evidence(rank).events.size());
+    std::vector<int> behind;
+    for (const int rank : late_) {
+      if (evidence(rank).events.size() == least) behind.push_back(rank);
+    }
+    return behind;
   }
 
   std::string how(int rank) const {
@@ -164,7 +195,8 @@ class Court {
   const Context& context_;
   FindingSet& findings_;
   ProgramEnd end_;
-  std::vector<int> late_, dead_, raised_;
+  std::vector<int> late_, dead_, raised_;         // on their own account
+  std::vector<int> victims_, waiting_, stopped_;  // perhaps because of another rank
 };
 
 }  // namespace

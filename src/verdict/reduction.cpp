@@ -92,10 +92,10 @@ std::map<PlanKey, Members> by_plan(const Context& context, std::vector<GradientR
   return plans;
 }
 
-void read_weights(WeightReading& reading, double rounding) {
+void read_weights(WeightReading& reading, const WeightRounding& rounding) {
   if (reading.fit.refused) return;
   for (std::size_t r = 0; r < reading.fit.weights.size(); ++r) {
-    const double allowed = kStandardErrors * reading.fit.errors[r] + rounding;
+    const double allowed = allowance(reading.fit, r, reading.declared, rounding);
     const bool close = std::abs(reading.fit.weights[r] - reading.declared) <= allowed;
     reading.right &= close;
     reading.visible = std::max(reading.visible, allowed);
@@ -152,7 +152,7 @@ WeightReading read_plan(const Context& context, const Members& members) {
   const std::vector<const GradientResult*> stacked(members.begin(), members.end());
   reading.fit = fit(rank_stack(context, stacked, line.group.front()),
                     std::vector<double>(line.group.size(), reading.declared));
-  read_weights(reading, rounding_of_weight(context, first));
+  read_weights(reading, weight_rounding(context, first));
   return reading;
 }
 
@@ -168,14 +168,21 @@ Stack rank_stack(const Context& context, std::span<const GradientResult* const> 
   return stack;
 }
 
-double rounding_of_weight(const Context& context, const GradientResult& member) {
-  const PlanLine& line = line_of(context, member);
-  const auto question = ask(context, member, line.group.front(), declared_weights(context, member),
-                            member.reductions);
-  // Where even γ is out of reach the weights still stand: one rounding of w is the least.
-  if (!question) return 0;
-  const auto gamma = rounding_factor(*question);
-  return std::abs(declared_weight(line)) * gamma.value_or(question->roundoff);
+WeightRounding weight_rounding(const Context& context, const GradientResult& member) {
+  const int rank = line_of(context, member).group.front();
+  const auto question =
+      ask(context, member, rank, declared_weights(context, member), member.reductions);
+  if (!question) return {};
+  WeightRounding rounding;
+  // Where γ is out of reach the weights still stand: one rounding is the least.
+  rounding.gamma = rounding_factor(*question).value_or(question->roundoff);
+  rounding.in_step = question->roundoff * std::sqrt(question->reductions);
+  return rounding;
+}
+
+double allowance(const Fit& fit, std::size_t r, double weight, const WeightRounding& rounding) {
+  return kStandardErrors * fit.errors[r] + rounding.gamma * std::abs(weight) +
+         rounding.in_step * fit.leverage[r];
 }
 
 std::vector<WeightReading> judge_weights(const Context& context,

@@ -17,7 +17,7 @@ struct WeightReading {
   Fit fit;
   double declared = 0;
   double visible = 0;  // smallest weight error that would have failed; 0 where refused
-  bool right = true;   // every weight within six standard errors + γ·|w| of the declared one
+  bool right = true;   // every weight within its allowance of the declared one
 };
 
 // Marks every gradient of a plan whose weights are not the declared ones as wrong, and those whose
@@ -30,7 +30,17 @@ std::vector<WeightReading> judge_weights(const Context& context,
 Stack rank_stack(const Context& context, std::span<const GradientResult* const> members,
                  int value_rank);
 
-// The declared weight times γ, the share by which rounding may shift all weights alike.
-double rounding_of_weight(const Context& context, const GradientResult& member);
+// How sums of one plan round: what a weight read from them may be off by.
+struct WeightRounding {
+  double gamma = 0;    // shift of all weights alike, as a share: the factor 1/N is itself rounded
+  double in_step = 0;  // u·√K: error of an element, as a share of Σ|w||g|, that may be in step with
+                       // one rank's gradient
+};
+
+WeightRounding weight_rounding(const Context& context, const GradientResult& member);
+
+// Six standard errors + γ·|weight| + what rounding in step with this rank could do: the largest
+// distance from `weight` at which a measured weight still counts as it.
+double allowance(const Fit& fit, std::size_t r, double weight, const WeightRounding& rounding);
 
 }  // namespace gradcheck

@@ -171,15 +171,16 @@ Fit fit(const Stack& stack, std::span<const double> guess) {
   subtract_columns(residuals, columns, change);
   const auto spreads =
       variances(columns, *inverted, residuals, static_cast<double>(rows - columns.size()));
+  const auto blocks = static_cast<double>(stack.blocks());
   Fit result;
   result.refused = false;
   result.condition = condition;
   for (std::size_t c = 0; c < columns.size(); ++c) {
     result.weights.push_back(guess[c] + change[c] / lengths[c]);
     result.errors.push_back(std::sqrt(spreads[c]) / lengths[c]);
+    result.leverage.push_back(std::sqrt(blocks * (*inverted)[c][c]) / lengths[c]);
   }
-  result.residual = std::sqrt(dot(residuals, residuals) /
-                              std::max<double>(1, static_cast<double>(stack.blocks())));
+  result.residual = std::sqrt(dot(residuals, residuals) / blocks);
   return result;
 }
 

@@ -35,7 +35,11 @@ struct Fit {
   double condition = 0;
   std::vector<double> weights;
   std::vector<double> errors;  // one standard error each, the larger of classic and robust (HC1)
-  double residual = 0;         // root mean square over blocks of ‖residual‖ / scale
+  // How far each weight moves at most when every block carries an error of its whole scale: the
+  // errors of a rounded sum may be in step with one column (a small gradient is absorbed by a large
+  // one), which no standard error shows.
+  std::vector<double> leverage;
+  double residual = 0;  // root mean square over blocks of ‖residual‖ / scale
 };
 
 // Solves for the difference to `guess`, so that a right guess is confirmed to full precision.

@@ -20,7 +20,7 @@ TEST(DeadlineSeconds, AreTheContractsForTheDefaultTotal) {
 TEST(DeadlineSeconds, FollowTheTotalAndNeverPassIt) {
   EXPECT_EQ(deadlines_for(400).step, 100);
   EXPECT_EQ(deadlines_for(8).step, 5);
-  EXPECT_EQ(deadlines_for(2).step, 2);
+  EXPECT_EQ(deadlines_for(2).step, 1.5);
 }
 
 TEST(Deadlines, NameThoseThatHavePassed) {

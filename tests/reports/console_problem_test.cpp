@@ -50,6 +50,13 @@ TEST(ConsoleProblem, NamesOfAFindingAreShownWhereTheWorstDoNotSayThem) {
   EXPECT_THAT(explained(arm), HasSubstr("only.this, … (+2)"));
 }
 
+TEST(ConsoleProblem, AnExceptionIsNotToldFourTimes) {
+  const std::string text = explained(raised_arm());
+  EXPECT_THAT(text, HasSubstr("reason    expected consistent, saw raised\n"));
+  EXPECT_THAT(text, HasSubstr("GC801     error: the program raised an exception; last record: "));
+  EXPECT_EQ(text.find("labels of a batch"), text.rfind("labels of a batch"));
+}
+
 TEST(ConsoleProblem, TheCommandToLookCloserStandsWithProblemsOnly) {
   Page page(ConsoleOptions{});
   add_rerun(page, 0, consistent_arm(), "command");

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <clocale>
+#include <locale>
 #include <string>
 
 #include "golden.h"
@@ -32,6 +33,7 @@ TEST(Console, Fail) { expect_golden("fail.txt", console(failed_report(310))); }
 TEST(Console, FailNarrow) { expect_golden("fail_100.txt", console(failed_report(), 0, 100)); }
 TEST(Console, WrongSum) { expect_golden("wrong.txt", console(wrong_report())); }
 TEST(Console, RankDied) { expect_golden("died.txt", console(died_report())); }
+TEST(Console, Raised) { expect_golden("raised.txt", console(raised_report())); }
 TEST(Console, RankDiedVerbose) { expect_golden("died_v.txt", console(died_report(), 2)); }
 TEST(Console, Inconclusive) { expect_golden("inconclusive.txt", console(inconclusive_report())); }
 TEST(Console, Skipped) { expect_golden("skipped.txt", console(skipped_report())); }
@@ -86,12 +88,23 @@ TEST(Console, LinesFitTheWidth) {
   }
 }
 
+struct Comma : std::numpunct<char> {
+  char do_decimal_point() const override { return ','; }
+  char do_thousands_sep() const override { return '.'; }
+  std::string do_grouping() const override { return "\3"; }
+};
+
+// The C++ locale everywhere, the C one too where the machine has such a locale.
 TEST(Console, DecimalCommaDoesNotReachTheReport) {
   const std::string before = console(mixed_report(), 2);
-  const char* changed = std::setlocale(LC_ALL, "de_DE.UTF-8");
-  EXPECT_EQ(console(mixed_report(), 2), before);
-  std::setlocale(LC_ALL, "C");
-  if (changed == nullptr) GTEST_SKIP() << "no de_DE locale here";
+  const std::locale old = std::locale::global(std::locale(std::locale(), new Comma));
+  std::setlocale(LC_NUMERIC, "de_DE.UTF-8");
+  const std::string after = console(mixed_report(), 2);
+  const std::string json = rendered("json", mixed_report());
+  std::locale::global(old);
+  std::setlocale(LC_NUMERIC, "C");
+  EXPECT_EQ(after, before);
+  EXPECT_EQ(json, rendered("json", mixed_report()));
 }
 
 TEST(Console, AHundredThousandTensorsStayShort) {

@@ -231,6 +231,29 @@ inline ArmReport died_arm() {
   return arm;
 }
 
+// The headline, the reason and the finding all hold the exception's text.
+inline ArmReport raised_arm() {
+  ArmReport arm = died_arm();
+  arm.name = "raises";
+  arm.outcome = Outcome::raised;
+  arm.headline = "rank 0 raised ValueError in forward: the labels of a batch are empty";
+  arm.reason = "expected consistent, saw raised: " + arm.headline;
+  arm.findings = {{801,
+                   Severity::error,
+                   arm.headline + "; last record: event phase forward",
+                   "",
+                   0,
+                   {0},
+                   {},
+                   0,
+                   "Read the exception text of the named ranks."}};
+  arm.ranks = {{0, "bye", 1, "forward", "event phase forward", "ValueError",
+                "the labels of a batch are empty", ""},
+               rank_row(1)};
+  arm.notes.clear();
+  return arm;
+}
+
 inline ArmReport inconclusive_arm() {
   ArmReport arm = consistent_arm("same_data");
   arm.outcome = Outcome::inconclusive;

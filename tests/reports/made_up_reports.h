@@ -60,6 +60,7 @@ inline Report failed_report(std::size_t rows = 3) {
 }
 inline Report wrong_report() { return report_of({scenario_of({wrong_arm()}, "ddp_sum_hook")}); }
 inline Report died_report() { return report_of({scenario_of({died_arm()}, "ddp_rank_dies")}); }
+inline Report raised_report() { return report_of({scenario_of({raised_arm()}, "ddp_raises")}); }
 inline Report inconclusive_report() {
   return report_of({scenario_of({inconclusive_arm()}, "ddp_same_data")});
 }

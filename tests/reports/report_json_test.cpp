@@ -173,5 +173,17 @@ TEST(ReportJson, TruncatedTextsAreErrors) {
   }
 }
 
+// Whatever one byte does to a report, reading it ends in a report or in a UsageError.
+TEST(ReportJson, AnyByteMayBeWrong) {
+  const std::string text = report_to_json(full_report(), -1);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    for (const char byte : {'"', '9', '{', ']', '\\', '\xff'}) {
+      std::string broken = text;
+      broken[i] = byte;
+      EXPECT_NO_THROW(error_of(broken)) << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gradcheck::test

@@ -191,6 +191,7 @@ TEST(Judge, RandomWrongValueIsUnexplained) {
 
 TEST(Judge, AbsentOnOneRankIsADifference) {
   Recipe recipe = unwrapped_recipe();
+  recipe.tensors = {{"a", 40}, {"b", 40}, {"c", 40}};
   recipe.local = [](const At& at) -> Maybe {
     if (at.tensor == 2 && at.rank == 1) return std::nullopt;
     return normal(40, static_cast<std::uint64_t>(at.rank) * 10 + at.tensor);
@@ -343,7 +344,7 @@ TEST(Judge, RefusedEvidenceIsAnError) {
 }
 
 TEST(Judge, FewerStepsThanAskedForAreInconclusive) {
-  const Run run({});
+  const MadeUpRun run({});
   const std::vector<PlanRule> rules;
   const PayloadViews none;
   EXPECT_EQ(judge({run.table(), rules, none, 2}).outcome, Outcome::inconclusive);

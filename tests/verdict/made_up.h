@@ -136,9 +136,9 @@ struct Recipe {
   std::function<void(EvidenceTable&)> edit = [](EvidenceTable&) {};
 };
 
-class Run {
+class MadeUpRun {
  public:
-  explicit Run(Recipe recipe) : recipe_(std::move(recipe)), table_(recipe_.ranks) {
+  explicit MadeUpRun(Recipe recipe) : recipe_(std::move(recipe)), table_(recipe_.ranks) {
     fill_defaults();
     declare();
     for (step_ = 0; step_ < recipe_.steps; ++step_) run_step();
@@ -336,7 +336,7 @@ class Run {
 };
 
 inline ArmReport judged(Recipe recipe, const std::vector<PlanRule>& rules = {}) {
-  return Run(std::move(recipe)).judge(rules);
+  return MadeUpRun(std::move(recipe)).judge(rules);
 }
 
 inline bool has_code(const ArmReport& arm, int code) {

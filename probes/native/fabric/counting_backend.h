@@ -4,8 +4,8 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <vector>
 
-#include "native/faults.h"
-#include "native/journal.h"
+#include "probes/native/faults.h"
+#include "probes/native/journal.h"
 
 namespace gradcheck::native {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/fabric/fabric.h"
+#include "probes/native/fabric/fabric.h"
 
 #include <chrono>
 #include <string>
@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "native/fabric/counting_backend.h"
-#include "native/fabric/group.h"
+#include "probes/native/fabric/counting_backend.h"
+#include "probes/native/fabric/group.h"
 
 namespace gradcheck::native {
 namespace {

@@ -3,9 +3,9 @@
 #include <memory>
 
 #include "model/control.h"
-#include "native/faults.h"
-#include "native/journal.h"
-#include "native/ops.h"
+#include "probes/native/faults.h"
+#include "probes/native/journal.h"
+#include "probes/native/ops.h"
 
 namespace gradcheck::native {
 

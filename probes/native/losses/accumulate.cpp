@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/losses/accumulate.h"
+#include "probes/native/losses/accumulate.h"
 
 namespace gradcheck::native {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include "native/losses/log_probs.h"
+#include "probes/native/losses/log_probs.h"
 
 namespace gradcheck::native {
 

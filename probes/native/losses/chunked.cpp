@@ -3,8 +3,8 @@
 
 #include <limits>
 
-#include "native/losses/accumulate.h"
-#include "native/losses/log_probs.h"
+#include "probes/native/losses/accumulate.h"
+#include "probes/native/losses/log_probs.h"
 
 namespace gradcheck::native {
 namespace {

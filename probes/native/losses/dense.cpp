@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/losses/accumulate.h"
-#include "native/losses/log_probs.h"
+#include "probes/native/losses/accumulate.h"
+#include "probes/native/losses/log_probs.h"
 
 namespace gradcheck::native {
 

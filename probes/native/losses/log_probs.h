@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "native/ops.h"
+#include "probes/native/ops.h"
 
 namespace gradcheck::native {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/losses/sequence_log_probs.h"
+#include "probes/native/losses/sequence_log_probs.h"
 
 #include <array>
 #include <stdexcept>
 #include <string>
 
-#include "native/losses/log_probs.h"
+#include "probes/native/losses/log_probs.h"
 
 namespace gradcheck::native {
 namespace {

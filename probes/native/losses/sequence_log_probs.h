@@ -3,8 +3,8 @@
 #include <functional>
 #include <string_view>
 
-#include "native/models/qwen3.h"
-#include "native/trainers/batch.h"
+#include "probes/native/models/qwen3.h"
+#include "probes/native/trainers/batch.h"
 
 namespace gradcheck::native {
 

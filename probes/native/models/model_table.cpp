@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/models/model_table.h"
+#include "probes/native/models/model_table.h"
 
 #include <array>
 #include <stdexcept>

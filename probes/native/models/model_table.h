@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include "model/scenario.h"
-#include "native/models/qwen3.h"
+#include "probes/native/models/qwen3.h"
 
 namespace gradcheck::native {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "native/ops.h"
+#include "probes/native/ops.h"
 
 namespace gradcheck::native {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/models/qwen3.h"
+#include "probes/native/models/qwen3.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/ops/embedding.h>

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "native/models/model_tensor.h"
+#include "probes/native/models/model_tensor.h"
 
 namespace gradcheck::native {
 

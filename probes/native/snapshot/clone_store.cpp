@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/snapshot/clone_store.h"
+#include "probes/native/snapshot/clone_store.h"
 
 #include <filesystem>
 #include <vector>
 
 #include "evidence/write/safetensors.h"
-#include "native/journal.h"
-#include "native/snapshot/tensor_bytes.h"
+#include "probes/native/journal.h"
+#include "probes/native/snapshot/tensor_bytes.h"
 
 namespace gradcheck::native {
 namespace {

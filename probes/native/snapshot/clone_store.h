@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "model/payload_view.h"
-#include "native/ops.h"
+#include "probes/native/ops.h"
 
 namespace gradcheck::native {
 

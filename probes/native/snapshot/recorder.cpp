@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/snapshot/recorder.h"
+#include "probes/native/snapshot/recorder.h"
 
 #include <utility>
 
-#include "native/snapshot/tensor_bytes.h"
+#include "probes/native/snapshot/tensor_bytes.h"
 
 namespace gradcheck::native {
 namespace {

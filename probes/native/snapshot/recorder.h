@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "model/payload_view.h"
-#include "native/faults.h"
-#include "native/journal.h"
-#include "native/models/model_tensor.h"
-#include "native/snapshot/clone_store.h"
 #include "numeric/kernel.h"
+#include "probes/native/faults.h"
+#include "probes/native/journal.h"
+#include "probes/native/models/model_tensor.h"
+#include "probes/native/snapshot/clone_store.h"
 
 namespace gradcheck::native {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/snapshot/tensor_bytes.h"
+#include "probes/native/snapshot/tensor_bytes.h"
 
 namespace gradcheck::native {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/dtype.h"
-#include "native/ops.h"
+#include "probes/native/ops.h"
 
 namespace gradcheck::native {
 

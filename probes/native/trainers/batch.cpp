@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/trainers/batch.h"
+#include "probes/native/trainers/batch.h"
 
 #include <vector>
 
 #include "model/tensor_stats.h"
-#include "native/snapshot/tensor_bytes.h"
 #include "numeric/kernel.h"
+#include "probes/native/snapshot/tensor_bytes.h"
 
 namespace gradcheck::native {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "native/ops.h"
+#include "probes/native/ops.h"
 
 namespace gradcheck::native {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/trainers/kto.h"
+#include "probes/native/trainers/kto.h"
 
 namespace gradcheck::native {
 

@@ -1,25 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/trainers/optimizer.h"
+#include "probes/native/trainers/optimizer.h"
 
 #include <torch/optim/adamw.h>
 
 #include <vector>
 
 namespace gradcheck::native {
+namespace {
+
+constexpr double kLearningRate = 1e-2;
+
+}  // namespace
 
 struct AdamW::State {
+  std::vector<at::Tensor> values;
   torch::optim::AdamW optimizer;
 };
 
 AdamW::AdamW(const ModelTensors& parameters) {
   std::vector<at::Tensor> values;
   for (const ModelTensor& parameter : parameters) values.push_back(parameter.value);
-  state_.reset(new State{torch::optim::AdamW(std::move(values), torch::optim::AdamWOptions())});
+  torch::optim::AdamW optimizer(values, torch::optim::AdamWOptions(kLearningRate));
+  state_.reset(new State{std::move(values), std::move(optimizer)});
 }
 
 AdamW::~AdamW() = default;
 
 void AdamW::step() { state_->optimizer.step(); }
-void AdamW::clear_gradients() { state_->optimizer.zero_grad(/*set_to_none=*/true); }
+
+// Not Optimizer::zero_grad, which detaches in place and so refuses views of DDP's buckets.
+void AdamW::clear_gradients() {
+  for (at::Tensor& value : state_->values) value.mutable_grad().reset();
+}
 
 }  // namespace gradcheck::native

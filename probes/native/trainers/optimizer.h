@@ -2,11 +2,12 @@
 #pragma once
 #include <memory>
 
-#include "native/models/model_tensor.h"
+#include "probes/native/models/model_tensor.h"
 
 namespace gradcheck::native {
 
-// LibTorch's AdamW with its defaults (learning rate 1e-3, weight decay 1e-2).
+// LibTorch's AdamW with its defaults but for the learning rate: 1e-2, so that the first step moves
+// bfloat16 norm weights too, which lie around one and have a spacing of 2^-7 there.
 class AdamW {
  public:
   explicit AdamW(const ModelTensors& parameters);

@@ -4,9 +4,9 @@
 #include <functional>
 
 #include "model/control.h"
-#include "native/fabric/fabric.h"
-#include "native/journal.h"
-#include "native/wrappers/policy.h"
+#include "probes/native/fabric/fabric.h"
+#include "probes/native/journal.h"
+#include "probes/native/wrappers/policy.h"
 
 namespace gradcheck::native {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/wrappers/ddp.h"
+#include "probes/native/wrappers/ddp.h"
 
 #include <numeric>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <utility>
 #include <vector>
 
-#include "native/wrappers/reducer.h"
+#include "probes/native/wrappers/reducer.h"
 
 namespace gradcheck::native {
 namespace {

@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "model/scenario.h"
-#include "native/fabric/fabric.h"
-#include "native/journal.h"
-#include "native/models/model_tensor.h"
+#include "probes/native/fabric/fabric.h"
+#include "probes/native/journal.h"
+#include "probes/native/models/model_tensor.h"
 
 namespace gradcheck::native {
 

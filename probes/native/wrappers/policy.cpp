@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/wrappers/policy.h"
+#include "probes/native/wrappers/policy.h"
 
 #include <stdexcept>
 #include <utility>

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "model/scenario.h"
-#include "native/losses/sequence_log_probs.h"
-#include "native/models/qwen3.h"
-#include "native/wrappers/ddp.h"
+#include "probes/native/losses/sequence_log_probs.h"
+#include "probes/native/models/qwen3.h"
+#include "probes/native/wrappers/ddp.h"
 
 namespace gradcheck::native {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "native/wrappers/reducer.h"
+#include "probes/native/wrappers/reducer.h"
 
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/engine.h>
@@ -92,12 +92,12 @@ ReducerPair make_reducer(const ModelTensors& parameters, const Group& group,
   pair.reducer->set_logger(pair.logger);
   pair.logger->set_construction_data_and_log("Qwen3ForCausalLM", {}, -1, options.broadcast_buffers,
                                              /*has_sync_bn=*/false, options.static_graph);
-  if (options.hook == "sum") {
-    pair.reducer->register_comm_hook(std::make_unique<SumHook>(group.processes));
-  }
   if (options.static_graph) {
     pair.reducer->set_static_graph();
     pair.logger->set_static_graph();
+  }
+  if (options.hook == "sum") {
+    pair.reducer->register_comm_hook(std::make_unique<SumHook>(group.processes));
   }
   return pair;
 }

@@ -5,8 +5,8 @@
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include "model/scenario.h"
-#include "native/fabric/group.h"
-#include "native/models/model_tensor.h"
+#include "probes/native/fabric/group.h"
+#include "probes/native/models/model_tensor.h"
 
 namespace gradcheck::native {
 
@@ -19,7 +19,7 @@ struct PeekReducer : c10d::Reducer {
 };
 
 // Reducer and Logger, made as _ddp_init_helper makes them: bucket limits, reversed buckets, logger,
-// communication hook, static graph.
+// static graph; then the communication hook.
 struct ReducerPair {
   std::shared_ptr<PeekReducer> reducer;
   std::shared_ptr<c10d::Logger> logger;

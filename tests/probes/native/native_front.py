@@ -215,3 +215,18 @@ def differing(evidence: list[RankEvidence], stage: str, step: int = 0) -> int:
     """How many tensors of a stage do not have one digest on all ranks."""
     per_rank = [one.digests(stage, step) for one in evidence]
     return sum(len({digests.get(name) for digests in per_rank}) > 1 for name in per_rank[0])
+
+
+def read_safetensors(path: Path) -> dict[str, array.array[float]]:
+    """The float32 tensors of a payload file."""
+    data = path.read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    body = data[8 + size :]
+    tensors = {}
+    for key, entry in json.loads(data[8 : 8 + size]).items():
+        if key == "__metadata__":
+            continue
+        assert entry["dtype"] == "F32"
+        begin, end = entry["data_offsets"]
+        tensors[key] = array.array("f", body[begin:end])
+    return tensors

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shipped scenarios with their mechanism switched off. None of them may come out as expected."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT, Gradcheck
+
+Patch = dict[str, Any]
+
+
+def scenario(name: str) -> dict[str, Any]:
+    return json.loads((ROOT / "scenarios" / f"{name}.json").read_text())
+
+
+def merge(target: dict[str, Any], patch: Patch) -> None:
+    for key, value in patch.items():
+        if value is None:
+            target.pop(key, None)
+        elif isinstance(value, dict) and isinstance(target.get(key), dict):
+            merge(target[key], value)
+        else:
+            target[key] = copy.deepcopy(value)
+
+
+def broken(folder: Path, name: str, native: Patch, arm: str, **top: Any) -> Path:
+    """The scenario with one arm only and `native` forced on it, whatever the file says."""
+    data = scenario(name)
+    data.pop("$schema", None)
+    data |= top
+    kept = next(a for a in data["arms"] if a["name"] == arm)
+    change = kept.setdefault("change", {}).setdefault("native", {})
+    removed = {k: v for k, v in native.items() if v is None}
+    merge(data["program"]["native"], removed)
+    for key in removed:
+        change.pop(key, None)
+    merge(change, {k: v for k, v in native.items() if v is not None})
+    data["arms"] = [kept]
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(data))
+    return path
+
+
+def fault(kind: str, **fields: Any) -> Patch:
+    return {"fault": {"kind": kind} | fields}
+
+
+SUM_HOOK = {"wrapper": {"kind": "ddp", "options": {"hook": "sum"}}}
+EMBEDDING = "model.embed_tokens.weight"
+
+# scenario, arm, what is switched off, exit code, outcome
+SWITCHED_OFF = [
+    ("kto_liger_ddp", "redirected", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("kto_liger_ddp", "redirected", fault("skip_reduction"), 1, "inconsistent"),
+    ("kto_liger_ddp", "redirected", fault("corrupt_reduction", rank=1), 1, "inconsistent"),
+    ("kto_liger_ddp", "redirected", SUM_HOOK, 1, "inconsistent"),
+    ("kto_liger_ddp", "redirected", fault("skip_hook", tensor=EMBEDDING), 3, "inconclusive"),
+    (
+        "kto_liger_ddp",
+        "redirected",
+        fault("skip_hook", tensor=EMBEDDING, rank=1),
+        3,
+        "inconclusive",
+    ),
+    ("kto_liger_ddp", "redirected", fault("skip_mark", tensor="reduced"), 3, "inconclusive"),
+    ("kto_liger_ddp", "redirected", fault("skip_mark", tensor="local"), 3, "inconclusive"),
+    ("kto_liger_ddp", "redirected", fault("skip_mark", tensor="after"), 3, "inconclusive"),
+    ("kto_liger_ddp", "redirected", {"data": "same"}, 3, "inconclusive"),
+    ("kto_liger_ddp", "redirected", {"loss_scale": 0}, 3, "inconclusive"),
+    ("kto_liger_ddp", "unwrapped", {"path": "redirected"}, 1, "consistent"),
+    ("kto_noliger_ddp", "wrapped", fault("skip_reduction"), 1, "inconsistent"),
+    ("kto_noliger_ddp", "wrapped", fault("skip_hook", tensor=EMBEDDING), 3, "inconclusive"),
+    ("kto_liger_single", "direct", {"loss_scale": 0}, 3, "inconclusive"),
+    ("kto_liger_single", "direct", fault("skip_hook", tensor=EMBEDDING), 3, "inconclusive"),
+    ("kto_liger_single", "direct", fault("skip_mark", tensor="reduced"), 3, "inconclusive"),
+    ("vacuous_same_data", "redirected", {"data": "per_rank"}, 1, "consistent"),
+    ("vacuous_same_data", "unwrapped", {"data": "per_rank"}, 1, "inconsistent"),
+    ("vacuous_zero_loss", "redirected", {"loss_scale": 1}, 1, "consistent"),
+    ("vacuous_zero_loss", "unwrapped", {"loss_scale": 1}, 1, "inconsistent"),
+    ("rank_raises", "redirected", {"fault": None}, 1, "consistent"),
+    ("rank_dies", "redirected", {"fault": None}, 1, "consistent"),
+    ("rank_hangs", "redirected", {"fault": None}, 1, "consistent"),
+    ("rank_exits_early", "redirected", {"fault": None}, 1, "consistent"),
+]
+
+
+@pytest.mark.parametrize(("name", "arm", "native", "code", "outcome"), SWITCHED_OFF)
+def test_a_scenario_without_its_mechanism_does_not_pass(
+    gradcheck: Gradcheck,
+    tmp_path: Path,
+    name: str,
+    arm: str,
+    native: Patch,
+    code: int,
+    outcome: str,
+) -> None:
+    path = broken(tmp_path, name, native, arm)
+    result = gradcheck("--scenario", path, "--format", "json")
+    shown = result.json()["scenarios"][0]["arms"][0]
+    assert (result.code, shown["outcome"]) == (code, outcome), shown["headline"]
+    assert shown["verdict"] != "pass"
+
+
+def arm_of(gradcheck: Gradcheck, path: Path, code: int) -> dict[str, Any]:
+    result = gradcheck("--scenario", path, "--format", "json")
+    assert result.code == code, result.out + result.err
+    return result.json()["scenarios"][0]["arms"][0]
+
+
+def codes(arm: dict[str, Any]) -> set[str]:
+    return {f["code"] for f in arm["findings"]}
+
+
+def test_every_shipped_scenario_was_switched_off_once() -> None:
+    shipped = {path.stem for path in (ROOT / "scenarios").glob("*.json")}
+    assert {name for name, *_ in SWITCHED_OFF} == shipped
+
+
+def test_agreeing_on_a_wrong_sum_is_shown_in_headline_summary_and_exit(
+    gradcheck: Gradcheck, tmp_path: Path
+) -> None:
+    path = broken(tmp_path, "kto_liger_ddp", SUM_HOOK, "redirected")
+    result = gradcheck("--scenario", path, "--report", f"json={tmp_path / 'r.json'}")
+    assert result.code == 1
+    assert result.first.startswith("fail")
+    assert "0/310 differed, 310 wrong" in result.out
+    report = json.loads((tmp_path / "r.json").read_text())
+    summary = report["summary"]
+    assert (summary["differed"], summary["wrong"], summary["fail"]) == (0, 310, 1)
+    arm = report["scenarios"][0]["arms"][0]
+    assert "sum_not_mean" in {c["cause"] for c in arm["causes"]}
+
+
+def test_a_bug_in_the_second_step_only_is_found(gradcheck: Gradcheck, tmp_path: Path) -> None:
+    native = fault("skip_reduction", step=1)
+    path = broken(tmp_path, "kto_liger_ddp", native, "redirected", steps=2)
+    arm = arm_of(gradcheck, path, 1)
+    assert [s["differed"] for s in arm["steps"]] == [0, 310]
+    assert arm["totals"]["differed"] == 310
+
+
+def test_the_last_micro_step_in_no_sync_is_found(gradcheck: Gradcheck, tmp_path: Path) -> None:
+    native = {"wrapper": {"kind": "ddp", "options": {"no_sync": "all"}}}
+    path = broken(tmp_path, "kto_liger_ddp", native, "redirected", micro_steps=2)
+    arm = arm_of(gradcheck, path, 1)
+    assert arm["totals"]["differed"] == 310
+    assert "no_sync_window" in {c["cause"] for c in arm["causes"]}
+
+
+@pytest.mark.parametrize("no_sync", ["none", "all_but_last"])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_healthy_accumulation_is_no_alarm(
+    gradcheck: Gradcheck, tmp_path: Path, no_sync: str, ranks: int
+) -> None:
+    native = {"wrapper": {"kind": "ddp", "options": {"no_sync": no_sync}}}
+    top = {"micro_steps": 3, "steps": 2, "ranks": ranks}
+    path = broken(tmp_path, "kto_liger_ddp", native, "redirected", **top)
+    arm = arm_of(gradcheck, path, 0)
+    assert (arm["totals"]["differed"], arm["totals"]["wrong"]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"gradient_as_bucket_view": True},
+        {"static_graph": True},
+        {"find_unused_parameters": True},
+        {"broadcast_buffers": False},
+    ],
+)
+def test_wrapper_options_are_no_alarm(
+    gradcheck: Gradcheck, tmp_path: Path, options: dict[str, bool]
+) -> None:
+    native = {"wrapper": {"kind": "ddp", "options": options}}
+    path = broken(tmp_path, "kto_liger_ddp", native, "redirected", steps=3)
+    arm_of(gradcheck, path, 0)
+    path = broken(tmp_path, "kto_liger_ddp", native | {"path": "unwrapped"}, "redirected", steps=3)
+    arm = arm_of(gradcheck, path, 1)
+    assert arm["totals"]["differed"] == 310
+
+
+def test_a_lost_rank_is_named(gradcheck: Gradcheck, tmp_path: Path) -> None:
+    native = fault("corrupt_reduction", rank=2)
+    path = broken(tmp_path, "kto_liger_ddp", native, "redirected", ranks=4)
+    arm = arm_of(gradcheck, path, 1)
+    assert arm["totals"]["differed"] == 0
+    assert "GC207" in codes(arm)
+    assert "lost_rank" in {c["cause"] for c in arm["causes"]}
