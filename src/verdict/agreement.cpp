@@ -18,11 +18,13 @@ namespace {
 
 bool is_absent(const Entry& entry) { return entry.state == TensorState::absent; }
 
+// Digests are comparable only where dtype and shape are equal.
 bool agree(const Entry& a, const Entry& b) {
   if (is_absent(a) || is_absent(b)) return is_absent(a) && is_absent(b);
   return a.dtype == b.dtype && a.shape == b.shape && a.digest == b.digest;
 }
 
+// Linear in the number of clusters: healthy rows have one.
 void file_under(Agreement& agreement, std::span<const Entry> entries, int rank) {
   const Entry& entry = entries[static_cast<std::size_t>(rank)];
   for (auto& cluster : agreement.clusters) {
@@ -65,6 +67,7 @@ std::size_t element_count(const TensorView& view) {
   return view.bytes.size() / size_of(view.dtype);
 }
 
+// One pass a chunk over all ranks, so that N ranks cost N reads and not N² comparisons.
 double widest_gap(const Views& views) {
   double widest = 0;
   Envelope envelope;
@@ -95,6 +98,7 @@ std::uint64_t count_differing(const Views& views) {
   return differing;
 }
 
+// Pairs with the first rank are enough to tell whether only signs of zero or NaN payloads differ.
 Spread exact_spread(const Views& views) {
   Spread result;
   result.exact = true;
@@ -119,6 +123,7 @@ double largest_of(double distance, std::uint64_t n) {
   return distance * std::min(1.0, std::sqrt(std::max(1.0, 2 * std::log(count)) / count));
 }
 
+// Nothing at all where some rank has no sketch: a part of the pairs would understate the distance.
 Spread estimated_spread(const EvidenceTable& table, std::span<const Entry> entries,
                         std::span<const int> ranks) {
   Spread result;

@@ -22,6 +22,8 @@ bool near(double a, double b, double slack) { return std::abs(a - b) <= slack; }
 
 // --- ranks differ
 
+// Equal digests settle it for one micro-step; several are added up and may round. A reducer whose
+// collective did nothing leaves the rank its own share, already divided.
 bool holds_own(const Context& context, const GradientResult& result, int rank) {
   const double declared = declared_weight(line_of(context, result));
   const Entry* value = find_entry(context.table(), result.reduced, rank);
@@ -37,12 +39,14 @@ bool holds_own(const Context& context, const GradientResult& result, int rank) {
          passes(ask(context, result, rank, own_weights(context, result, rank, declared), 1));
 }
 
+// One rank that holds another value is enough: then something was reduced.
 bool never_reduced(const Context& context, const GradientResult& result) {
   const auto& group = line_of(context, result).group;
   return std::all_of(group.begin(), group.end(),
                      [&](int rank) { return holds_own(context, result, rank); });
 }
 
+// Is the value of these ranks the weighted sum of their own locals and nobody else's?
 bool is_reduced_over(const Context& context, const GradientResult& result,
                      const std::vector<int>& ranks, double weight) {
   const auto& group = line_of(context, result).group;
@@ -55,6 +59,7 @@ bool is_reduced_over(const Context& context, const GradientResult& result,
                     result.reductions));
 }
 
+// The wrapper divides by its own group, or by the world that it believes in: both occur.
 bool over_sub_groups(const Context& context, const GradientResult& result) {
   const auto& clusters = result.agreement.clusters;
   const double declared = declared_weight(line_of(context, result));
@@ -65,6 +70,7 @@ bool over_sub_groups(const Context& context, const GradientResult& result) {
   });
 }
 
+// Asked per tensor, because tensors of one model may escape in different ways.
 void diagnose_difference(const Context& context, GradientResult& result) {
   if (!result.silent_ranks.empty() || !result.agreement.complete()) return;
   if (!result.agreement.shapes_equal) return;
@@ -77,6 +83,7 @@ void diagnose_difference(const Context& context, GradientResult& result) {
 
 // --- ranks agree on something else
 
+// The fitted weights leave no more than rounding unexplained; otherwise they mean nothing.
 bool explains(const Fit& fit, double gamma) {
   return !fit.refused && fit.residual <= 3 * gamma + 1e-9;
 }
@@ -115,6 +122,7 @@ std::vector<int> ranks_off(const Fit& fit, const std::vector<int>& group, double
   return ranks;
 }
 
+// Equal weights before lost ones: a factor of zero would be both, and is a factor.
 Diagnosis name_weights(const Fit& fit, const std::vector<int>& group, double declared,
                        const WeightRounding& rounding) {
   Diagnosis diagnosis;
@@ -138,6 +146,7 @@ Diagnosis name_weights(const Fit& fit, const std::vector<int>& group, double dec
   return diagnosis;
 }
 
+// All tensors of a plan together: what one tensor cannot show, three hundred do.
 bool diagnose_weights(const Context& context, const Members& members) {
   const GradientResult& first = *members.front();
   const PlanLine& line = line_of(context, first);
@@ -181,6 +190,7 @@ void diagnose_factor(const Context& context, GradientResult& member) {
   }
 }
 
+// The simplest explanation first: one set of weights for all, a factor of each, micro-steps.
 void diagnose_agreeing(const Context& context, const Members& members) {
   if (diagnose_weights(context, members)) return;
   Members unnamed;

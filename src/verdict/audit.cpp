@@ -15,6 +15,7 @@ constexpr double kDoubleRoundoff = 0x1p-53;            // of our own arithmetic
 constexpr double kSketchSlack = 3;                     // verdicts.md §5
 constexpr double kBucketShare = 1.0 / kSketchBuckets;  // elements of a bucket, as a share of n
 
+// Weight 0 leaves a rank out, as an absent gradient does.
 bool contributes(const Part& part) {
   return part.weight != 0 && part.entry->state != TensorState::absent;
 }
@@ -49,6 +50,7 @@ bool sizes_match(const AuditQuestion& question, std::uint64_t n) {
   return fits(question.value) && std::all_of(question.parts.begin(), question.parts.end(), fits);
 }
 
+// Absent and zero tensors read as zeros, which is what they contribute.
 void load(const Part& part, std::size_t first, std::span<double> out) {
   const bool has_elements =
       part.view != nullptr && elements_known(part) && part.entry->state != TensorState::absent;
@@ -59,6 +61,7 @@ void load(const Part& part, std::size_t first, std::span<double> out) {
   }
 }
 
+// Every addition of every reduction may lose up to one subnormal to underflow.
 double floor_of(const AuditQuestion& question) {
   return question.reductions * question.ranks * question.subnormal;
 }
@@ -128,6 +131,7 @@ void judge_elements(Audit& result, const AuditQuestion& question, double gamma) 
   }
 }
 
+// NaN in bound_used would compare false here: a pass needs a number.
 Audit elementwise_audit(const AuditQuestion& question, double gamma) {
   Audit result;
   result.how = "elementwise";
@@ -140,6 +144,7 @@ Audit elementwise_audit(const AuditQuestion& question, double gamma) {
   return result;
 }
 
+// Sketches cover finite elements only: with others about, they describe another tensor.
 bool sketch_known(const Part& part) {
   const TensorState state = part.entry->state;
   if (state == TensorState::absent || state == TensorState::zero) return true;
@@ -162,6 +167,8 @@ double norm(const Sketch& sketch) {
   return std::sqrt(sum);
 }
 
+// verdicts.md §5, "From sketches": norms instead of elements, three times as wide, plus what the
+// sketches' own sums in double may have lost.
 Audit sketch_audit(const AuditQuestion& question, double gamma) {
   Sketch gap{};
   subtract(gap, question.value, -1);
@@ -199,10 +206,14 @@ std::optional<double> rounding_factor(const AuditQuestion& question) {
 }
 
 Audit audit(const AuditQuestion& question) {
-  const auto gamma = rounding_factor(question);
-  if (!gamma) return inconclusive("the rounding bound says nothing for so many ranks in this type");
   if (!sizes_match(question, element_count(question))) {
     return inconclusive("local and reduced gradients have different sizes");
+  }
+  const auto gamma = rounding_factor(question);
+  if (!gamma) {
+    Audit skipped = inconclusive("the rounding bound says nothing for so many ranks in this type");
+    skipped.bound_skipped = true;
+    return skipped;
   }
   if (all_elements_known(question)) return elementwise_audit(question, *gamma);
   if (all_sketches_known(question)) return sketch_audit(question, *gamma);

@@ -36,6 +36,7 @@ struct Audit {
   std::optional<double> bound_used;  // largest |error| / bound; right is ≤ 1
   std::string how = "none";          // elementwise | sketch | none
   std::string reason;                // why it is inconclusive
+  bool bound_skipped = false;        // k·u ≥ ½: there is no bound, only weights can speak
   double visible = 1;                // share of a rank's weight that could go missing unseen
   std::uint64_t left_out = 0;        // elements not finite in the value and in some part
   std::uint64_t made = 0;            // not finite in the value, finite in every part

@@ -23,6 +23,7 @@ struct BufferFate {
   bool incomplete = false;
 };
 
+// Every stage is looked at; the policy says which differences matter.
 void judge_row(const Context& context, const PlanLine& line, const RowKey& key, BufferFate& fate,
                FindingSet& findings) {
   const Agreement agreement = compare_ranks(context.table().entries(key), line.group);

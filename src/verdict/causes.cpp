@@ -83,6 +83,7 @@ class Investigator {
     }
   }
 
+  // One claim for a cause and model, however many findings lead to it.
   CauseClaim& claim(Cause cause, Confidence confidence, std::string_view model,
                     std::vector<std::string> evidence) {
     for (CauseClaim& known : claims_) {
@@ -109,6 +110,7 @@ class Investigator {
     claim(cause, confidence, finding.model, {finding.message});
   }
 
+  // A backward that no wrapper forward armed is certain proof: the reducer could not have acted.
   void not_reduced(const Finding& finding) {
     const BackwardCounts counts = count_backwards(context_.table(), finding.model);
     const bool wrapped = wrapper_of(context_.table(), finding.model) != nullptr;
@@ -132,6 +134,7 @@ class Investigator {
     if (finding.code == 202) unused(finding);
   }
 
+  // One example is enough; the finding has all names.
   void unused(const Finding& finding) {
     for (const GradientResult& result : results_) {
       const bool ours =
@@ -157,6 +160,7 @@ class Investigator {
     return !ranks_without_local(result).empty();
   }
 
+  // Factors of N and 1/N have names of their own where the mean was declared.
   void scaled(const Finding& finding) {
     for (const GradientResult& result : results_) {
       if (result.diagnosis.code != 204 || model_of(context_, result) != finding.model) continue;
@@ -193,6 +197,7 @@ class Investigator {
     return text.substr(text.empty() ? 0 : 1);
   }
 
+  // The wrapper's own ignore list explains why nobody declared the tensor.
   void ignored(const Finding& finding) {
     const WrapperRecord* wrapper = wrapper_of(context_.table(), finding.model);
     if (wrapper == nullptr) return;

@@ -36,6 +36,7 @@ class Stages {
   }
 
  private:
+  // `final` and `after` are due only where an optimizer stepped (verdicts.md §6).
   void check_step(NameId model, const StepFacts& step) {
     for (const MicroFacts& micro : step.micros) {
       const Moment moment{step.step, micro.micro};
@@ -48,6 +49,7 @@ class Stages {
     demand(model, {step.step, step.last_micro()}, Stage::after);
   }
 
+  // Asked of every rank: a stage that no rank closed is as missing as one that a single rank lost.
   void demand(NameId model, Moment moment, Stage stage) {
     const EvidenceTable& table = context_.table();
     std::vector<int> missing;
@@ -94,6 +96,7 @@ class Stages {
     });
   }
 
+  // Without such buffers there is nothing that a next forward could prove.
   bool has_shared_buffers(NameId model) const {
     const auto name = context_.table().text(model);
     const auto& lines = context_.plan.lines;
@@ -109,6 +112,7 @@ class Stages {
 
 // --- steps
 
+// Skipped steps count: a rank that skips one has still come to it.
 int steps_of(const RankEvidence& rank) {
   std::set<std::int64_t> steps;
   for (const EventRecord& event : rank.events) {
@@ -142,6 +146,7 @@ void check_steps(const Context& context, FindingSet& findings) {
 
 using Digests = std::map<Moment, std::map<std::string, std::set<int>>>;  // ranks by input digest
 
+// Digests are compared as sets: ranks may take the same batches in another order.
 Digests batches(const Context& context, std::span<const int> group) {
   Digests digests;
   for (const int rank : group) {

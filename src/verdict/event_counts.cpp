@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verdict/event_counts.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 
@@ -15,6 +13,7 @@ bool runs_backward(const RankEvidence& rank, std::string_view model) {
   });
 }
 
+// The first site, unless a later backward is the first that escaped.
 void count_backward(BackwardCounts& counts, const EventRecord& event) {
   const bool no_sync = event.no_sync.value_or(false);
   const bool armed = event.armed.value_or(false);
@@ -24,6 +23,7 @@ void count_backward(BackwardCounts& counts, const EventRecord& event) {
   if (counts.site.empty() || (!armed && counts.armed > 0)) counts.site = event.site;
 }
 
+// Whether the last backward before a step ran under no_sync decides what the optimizer got.
 BackwardCounts count_rank(const RankEvidence& rank, std::string_view model) {
   BackwardCounts counts;
   bool last = false;
@@ -101,10 +101,6 @@ void find_stray_arms(const Context& context, FindingSet& findings) {
       findings.add({212, key.second, "", key.first.step, {rank}, ""});
     }
   }
-}
-
-std::string counted(std::int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 }  // namespace gradcheck

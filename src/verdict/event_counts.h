@@ -12,11 +12,11 @@ namespace gradcheck {
 
 // Backwards of one model on the first rank that ran any.
 struct BackwardCounts {
-  std::int64_t all = 0;
-  std::int64_t outside_no_sync = 0;  // that were meant to be reduced
-  std::int64_t armed = 0;            // of those, with an armed reducer
-  bool last_under_no_sync = false;   // of some step
-  std::string site;                  // FILE:LINE of the first that was not armed, else of any
+  std::uint64_t all = 0;
+  std::uint64_t outside_no_sync = 0;  // that were meant to be reduced
+  std::uint64_t armed = 0;            // of those, with an armed reducer
+  bool last_under_no_sync = false;    // of some step
+  std::string site;                   // FILE:LINE of the first that was not armed, else of any
 };
 
 BackwardCounts count_backwards(const EvidenceTable& table, std::string_view model);
@@ -27,7 +27,5 @@ EventTotals count_events(const EvidenceTable& table);
 // A stray arm: the bare module ran with gradients on in a micro-step whose backward was armed by
 // another forward of the wrapper (GC212, a warning: the gradients may still be right).
 void find_stray_arms(const Context& context, FindingSet& findings);
-
-std::string counted(std::int64_t count, std::string_view noun);  // "1 backward", "2 backwards"
 
 }  // namespace gradcheck

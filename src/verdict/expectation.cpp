@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 
 #include "verdict/judge.h"
 
@@ -11,10 +12,12 @@ namespace gradcheck {
 namespace {
 
 template <class T>
+// An empty list restricts nothing.
 bool is_listed(const std::vector<T>& list, const T& value) {
   return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
 }
 
+// An override demands what it states and leaves the rest as it was.
 void overwrite(Expect& into, const Expect& from) {
   if (from.outcome) into.outcome = from.outcome;
   if (from.differed) into.differed = from.differed;
@@ -37,6 +40,7 @@ Expect resolve(const Expect& expect, const ExpectationContext& context) {
   return resolved;
 }
 
+// Whoever says what is raised expects it to be raised.
 Outcome expected_outcome(const Expect& expect) {
   return expect.outcome.value_or(expect.raises ? Outcome::raised : Outcome::consistent);
 }
@@ -66,6 +70,7 @@ std::string check_causes(const ArmReport& arm, const Expect& expect) {
   return {};
 }
 
+// NaN fails every comparison, also in a band without edges.
 bool inside(const Band& band, double value) {
   return (!band.min || value >= *band.min) && (!band.max || value <= *band.max) && value == value;
 }
@@ -77,6 +82,7 @@ std::string check_band(const ArmReport& arm, const Expect& expect) {
   return fmt::format("max_abs {:.3g} is outside its band", *arm.totals.max_abs);
 }
 
+// Every named rank must have raised the text; without names, every rank.
 std::string check_raises(const ArmReport& arm, const Expect& expect) {
   if (!expect.raises) return {};
   for (const RankRow& row : arm.ranks) {
@@ -111,6 +117,7 @@ std::string first_mismatch(const ArmReport& arm, const Expect& expect,
   return {};
 }
 
+// Only a judged outcome can contradict an expectation; anything else leaves it unanswered.
 bool was_judged(Outcome outcome) {
   return outcome == Outcome::consistent || outcome == Outcome::inconsistent;
 }
@@ -119,6 +126,12 @@ void unexpected_outcome(ArmReport& arm) {
   arm.verdict = was_judged(arm.outcome) ? Verdict::fail : Verdict::error;
   arm.reason = fmt::format("expected {}, saw {}", name_of(arm.expected), name_of(arm.outcome));
   if (!arm.headline.empty()) arm.reason += ": " + arm.headline;
+}
+
+// The runner says why in the headline: "skipped: one rank: agreement cannot be tested".
+std::string why_skipped(const std::string& headline) {
+  constexpr std::string_view kPrefix = "skipped: ";
+  return headline.starts_with(kPrefix) ? headline.substr(kPrefix.size()) : headline;
 }
 
 bool has_warning(const ArmReport& arm) {
@@ -133,7 +146,7 @@ void apply_expectation(ArmReport& arm, const Expect& expect, const ExpectationCo
   arm.expected = expected_outcome(wanted);
   if (arm.outcome == Outcome::skipped) {
     arm.verdict = Verdict::skip;
-    if (arm.reason.empty()) arm.reason = arm.headline;  // the runner has said why
+    if (arm.reason.empty()) arm.reason = why_skipped(arm.headline);
     return;
   }
   if (arm.outcome != arm.expected) return unexpected_outcome(arm);

@@ -53,12 +53,14 @@ std::vector<StepFacts> flatten(const Steps& steps) {
   return flat;
 }
 
+// A gradient that was recorded counts even where nobody said that it was required.
 bool wants_gradient(const RowKey& key, std::span<const Entry> entries) {
   return std::any_of(entries.begin(), entries.end(), [&](const Entry& entry) {
     return entry.recorded && (key.kind == TensorKind::grad || entry.requires_grad == 1);
   });
 }
 
+// A tied name shares its owner's storage and gradient: it is compared once.
 bool is_tied(std::span<const Entry> entries) {
   return std::any_of(entries.begin(), entries.end(),
                      [](const Entry& entry) { return entry.recorded && entry.tied_to != 0; });
@@ -83,6 +85,7 @@ bool has_backward(const RankEvidence& rank) {
                      [](const EventRecord& event) { return event.type == EventType::backward; });
 }
 
+// Ranks run the same program; the first with a backward speaks for all about when things happened.
 const RankEvidence& lead_rank(const EvidenceTable& table) {
   for (int rank = 0; rank < table.world_size(); ++rank) {
     if (has_backward(table.rank(rank))) return table.rank(rank);

@@ -31,6 +31,7 @@ struct Scaling {
   double residual = 0;  // ‖final − factor·reduced‖ / ‖final‖, from sketches
 };
 
+// The factor that fits best, and how badly it fits.
 std::optional<Scaling> scaling_between(const EvidenceTable& table, const Entry& reduced,
                                        const Entry& final) {
   const Sketch* from = table.sketch(reduced);
@@ -89,6 +90,7 @@ class Finals {
                    std::move(ranks), std::move(detail)});
   }
 
+  // A non-finite gradient has its own findings; a factor cannot be read from it.
   void judge_change(const RowKey& key, int rank) {
     const Entry* final = find_entry(context_.table(), key, rank);
     const Entry* reduced = find_entry(context_.table(), result_->reduced, rank);

@@ -64,18 +64,22 @@ bool FindingSet::has(int code) const {
 
 std::string FindingSet::message_of(const Key& key, const Finding& finding) const {
   const auto& [code, model, detail] = key;
+  // The title of 604 speaks of everything; its detail says what is missing.
+  if (code == 604) return fmt::format("{}: {}", detail, counted(finding.count, "tensor"));
   std::string message(find_code(code)->title);
-  if (finding.count > 0) {
-    const auto& inventory = context_.facts.inventory;
-    const auto of = std::count_if(inventory.begin(), inventory.end(), [&](const TensorId& tensor) {
-      return context_.table().text(tensor.model) == model;
-    });
-    // Parameters and buffers are not counted against the inventory of gradients.
-    const bool of_gradients = code < 300 || code >= 600;
-    message += of_gradients ? fmt::format(": {} of {}", finding.count, of)
-                            : fmt::format(": {}", finding.count);
-  }
+  if (finding.count > 0) message += ": " + share_of_inventory(code, model, finding.count);
   return detail.empty() ? message : message + "; " + detail;
+}
+
+// Parameters and buffers are not counted against the inventory of gradients.
+std::string FindingSet::share_of_inventory(int code, std::string_view model,
+                                           std::uint64_t count) const {
+  if (code >= 300 && code < 600) return std::to_string(count);
+  const auto& inventory = context_.facts.inventory;
+  const auto of = std::count_if(inventory.begin(), inventory.end(), [&](const TensorId& tensor) {
+    return context_.table().text(tensor.model) == model;
+  });
+  return fmt::format("{} of {}", count, of);
 }
 
 std::vector<Finding> FindingSet::take() {
@@ -86,6 +90,10 @@ std::vector<Finding> FindingSet::take() {
   }
   std::stable_sort(findings.begin(), findings.end(), comes_first);
   return findings;
+}
+
+std::string counted(std::uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 std::string factor_text(double factor) { return fmt::format("{:.3g} ×", factor); }

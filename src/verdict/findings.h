@@ -43,6 +43,7 @@ class FindingSet {
  private:
   using Key = std::tuple<int, std::string, std::string>;  // code, model, detail
   std::string message_of(const Key& key, const Finding& finding) const;
+  std::string share_of_inventory(int code, std::string_view model, std::uint64_t count) const;
 
   const Context& context_;
   std::map<Key, Finding> findings_;
@@ -53,6 +54,8 @@ class FindingSet {
 // included: none hides another.
 void find_in_gradients(const Context& context, const std::vector<GradientResult>& results,
                        FindingSet& findings);
+
+std::string counted(std::uint64_t count, std::string_view noun);  // "1 backward", "2 backwards"
 
 // "2 ×", "0.5 ×": a factor as people write it.
 std::string factor_text(double factor);

@@ -6,6 +6,7 @@
 namespace gradcheck {
 namespace {
 
+// All forms in which the evidence has this tensor; the audit picks the best.
 std::optional<Part> find_part(const Context& context, const RowKey& key, int rank) {
   const Entry* entry = find_entry(context.table(), key, rank);
   if (entry == nullptr || entry->state == TensorState::unreadable) return std::nullopt;
@@ -16,6 +17,7 @@ std::optional<Part> find_part(const Context& context, const RowKey& key, int ran
   return part;
 }
 
+// A missing local with a weight makes the question unanswerable, not smaller.
 bool add_parts(const Context& context, const GradientResult& result, const WeightTable& weights,
                AuditQuestion& question) {
   const auto& group = line_of(context, result).group;

@@ -38,6 +38,7 @@ class Finder {
                    std::move(ranks), std::move(detail)});
   }
 
+  // What is not there, and what cannot be compared.
   void presence(const GradientResult& result) {
     const Agreement& a = result.agreement;
     if (!a.complete()) add(result, 604, a.unrecorded, "not recorded at `reduced`");
@@ -46,12 +47,14 @@ class Finder {
     if (!result.silent_ranks.empty()) add(result, 603, result.silent_ranks);
   }
 
+  // Undeclared tensors may differ by design: then nothing is proven (GC606), nobody is accused.
   void agreement(const GradientResult& result) {
     if (!result.differed) return;
     const bool undeclared = line_of(context_, result).role == Role::undeclared;
     add(result, undeclared ? 606 : 101, minority(result.agreement));
   }
 
+  // Whose local it was decides: values that arose in no local were made by the reduction.
   void finiteness(const GradientResult& result) {
     if (!result.origin.empty()) {
       add(result, 701, result.origin,
@@ -73,6 +76,7 @@ class Finder {
     add(result, 604, {}, "reduction not judged: " + result.reason(Rung::reduction_right));
   }
 
+  // 201 waits for its neighbours (not_reduced), 208 and lost values were told above.
   void diagnosis(const GradientResult& result) {
     const Diagnosis& d = result.diagnosis;
     if (result.carried_over) add(result, 210);

@@ -12,6 +12,7 @@
 #include "verdict/outcome.h"
 #include "verdict/program.h"
 #include "verdict/reduction.h"
+#include "verdict/remarks.h"
 #include "verdict/sides.h"
 #include "verdict/summary.h"
 
@@ -28,7 +29,7 @@ void say_what_was_not_checked(const Context& context, ArmReport& arm) {
   auto& list = arm.scope.not_checked;
   if (context.table().world_size() == 1) list.push_back("one rank: agreement not tested");
   list.push_back("loss normalisation: not checked");
-  int undeclared = 0, lossy = 0;
+  std::uint64_t undeclared = 0, lossy = 0;
   for (const PlanLine& line : context.plan.lines) {
     if (line.kind != TensorKind::grad) continue;
     undeclared += line.role == Role::undeclared;
@@ -46,7 +47,7 @@ void note_what_proved_nothing(const std::vector<GradientResult>& results, ArmRep
     arm.notes.push_back(fmt::format("{} of {} proved nothing: no distinct non-zero locals",
                                     totals.proved_nothing, totals.inventory));
   }
-  std::int64_t unused = 0;
+  std::uint64_t unused = 0;
   for (const GradientResult& result : results) unused += !result.used;
   if (unused > 0) {
     arm.notes.push_back(counted(unused, "gradient") + " entered no optimizer step: not judged");
@@ -90,7 +91,8 @@ ArmReport judge(const JudgeInput& input) {
   if (end.outcome) std::erase_if(arm.findings, [](const Finding& f) { return f.code / 100 == 6; });
   arm.causes = name_causes(context, results, arm.findings);
   say_what_was_not_checked(context, arm);
-  note_what_proved_nothing(results, arm);
+  if (!end.outcome) note_what_proved_nothing(results, arm);
+  for (std::string& line : remarks(context, results)) arm.notes.push_back(std::move(line));
   arm.outcome = end.outcome.value_or(decide(context, results, arm));
   arm.headline = end.outcome ? end.headline : headline(context, results, arm);
   return arm;

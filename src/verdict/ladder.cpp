@@ -56,6 +56,7 @@ class Climber {
     for (const Moment& moment : result_.window) read_local(moment);
   }
 
+  // A micro-step proves something if its locals are known, not all zero and not all equal.
   void read_local(const Moment& moment) {
     const auto locals = context_.table().entries(row_key(result_.tensor, moment, Stage::local));
     const Agreement agreement = compare_ranks(locals, line_.group);
@@ -77,6 +78,7 @@ class Climber {
     into.erase(std::unique(into.begin(), into.end()), into.end());
   }
 
+  // Absent everywhere is a parameter that took no part, not a failure; absent somewhere is one.
   void present() {
     const Agreement& a = result_.agreement;
     result_.absent = a.complete() && a.present.empty();
@@ -93,6 +95,7 @@ class Climber {
     result_.set(Rung::shape_dtype, verdict_of(a.shapes_equal));
   }
 
+  // A local that is not finite fails the rung too, whatever became of it in the reduction.
   void finite() {
     const Agreement& a = result_.agreement;
     if (a.present.empty()) return;
@@ -112,6 +115,7 @@ class Climber {
                 result_.all_locals_zero ? "zero on every rank" : "equal on every rank");
   }
 
+  // No tolerance: every collective gives all ranks the same bits (facts/verification.md §4.1).
   void replicas_bitwise() {
     const Agreement& a = result_.agreement;
     if (alone()) return result_.set(Rung::replicas_bitwise, not_applicable, "one rank");
@@ -138,6 +142,7 @@ class Climber {
     if (equal) result_.diagnosis.code = 104;
   }
 
+  // Only where everything it needs was recorded; a guess would be a wrong pass.
   void reduction_right() {
     if (!is_auditable(line_)) {
       return result_.set(Rung::reduction_right, not_applicable,
@@ -168,6 +173,7 @@ class Climber {
     }
   }
 
+  // One rank with one micro-step has nothing to round, so its bits must be its local's.
   Audit audit_rank(int rank) {
     const auto weights = declared_weights(context_, result_);
     const auto question = ask(context_, result_, rank, weights, result_.reductions);
@@ -211,6 +217,7 @@ class Climber {
     }
   }
 
+  // Ranks that differ cannot agree on something wrong: `wrong` is about what they share.
   void conclude() {
     const Agreement& a = result_.agreement;
     result_.compared = result_.used && a.complete() && !result_.absent && !a.clusters.empty();

@@ -53,6 +53,7 @@ Shares rounded_shares(const Fit& fit, bool with_own) {
   return shares;
 }
 
+// Fitted on the first rank; whether it holds is then asked on all of them.
 Shares fitted_shares(const Context& context, std::span<GradientResult* const> members) {
   const GradientResult& first = *members.front();
   const int rank = line_of(context, first).group.front();
@@ -68,6 +69,7 @@ Shares fitted_shares(const Context& context, std::span<GradientResult* const> me
   return found.refused ? Shares{} : rounded_shares(found, first.differed);
 }
 
+// The same audit that found the gradient wrong decides whether this explains it.
 bool holds(const Context& context, const GradientResult& result, int rank, const Shares& shares) {
   const PlanLine& line = line_of(context, result);
   WeightTable weights;
@@ -80,6 +82,7 @@ bool holds(const Context& context, const GradientResult& result, int rank, const
   return passes(ask(context, result, rank, weights, result.reductions));
 }
 
+// A missing micro-step is told before a doubled one: it is the graver of the two.
 Diagnosis name_shares(const GradientResult& result, const Shares& shares) {
   Diagnosis twice{211, 1, {}, {}};
   Diagnosis missing{203, 1, {}, {}};

@@ -17,6 +17,7 @@ bool accuses(const Finding& finding) {
   return finding.severity == Severity::error && hundred != 6 && hundred != 8;
 }
 
+// Something that should have been judged was not. Vacuous tensors are counted elsewhere.
 bool is_open(const Context& context, const GradientResult& result) {
   const bool vacuous = !result.proved;
   const RungResult reduction = result.rung(Rung::reduction_right);
@@ -39,6 +40,7 @@ const Finding* find(const ArmReport& arm, int code) {
   return found == arm.findings.end() ? nullptr : &*found;
 }
 
+// Mixed plans are rare; the first one names the reduction in the headline.
 std::string reduction_name(const Context& context) {
   for (const PlanLine& line : context.plan.lines) {
     if (is_auditable(line)) return std::string(name_of(line.reduction));
@@ -46,11 +48,20 @@ std::string reduction_name(const Context& context) {
   return "reduction";
 }
 
-std::string not_reduced_text(const Context& context, const Finding& finding) {
+// " in 1 of 3 steps" where some steps were right.
+std::string in_some_steps(const ArmReport& arm) {
+  const auto bad = std::count_if(arm.steps.begin(), arm.steps.end(),
+                                 [](const StepTotals& step) { return step.differed > 0; });
+  const auto all = static_cast<std::ptrdiff_t>(arm.steps.size());
+  return bad == all ? "" : fmt::format(" in {} of {} steps", bad, all);
+}
+
+std::string not_reduced_text(const Context& context, const ArmReport& arm, const Finding& finding) {
   const BackwardCounts counts = count_backwards(context.table(), finding.model);
   const EventTotals events = count_events(context.table());
-  return fmt::format("not reduced: {}, {} armed wrapper {}", counted(counts.all, "backward"),
-                     events.armed_forwards, events.armed_forwards == 1 ? "forward" : "forwards");
+  return fmt::format(
+      "not reduced{}: {}, {}", in_some_steps(arm), counted(counts.all, "backward"),
+      counted(static_cast<std::uint64_t>(events.armed_forwards), "armed wrapper forward"));
 }
 
 std::string wrong_text(const Context& context, const std::vector<GradientResult>& results) {
@@ -68,10 +79,11 @@ std::string wrong_text(const Context& context, const std::vector<GradientResult>
   return {};
 }
 
+// The most specific thing that can be said in one clause.
 std::string inconsistent_text(const Context& context, const std::vector<GradientResult>& results,
                               const ArmReport& arm) {
   const Finding* not_reduced = find(arm, 201);
-  if (not_reduced != nullptr) return not_reduced_text(context, *not_reduced);
+  if (not_reduced != nullptr) return not_reduced_text(context, arm, *not_reduced);
   const Totals& totals = arm.totals;
   if (totals.differed > 0) {
     const std::string counts = fmt::format("{} of {} differ", totals.differed, totals.inventory);
@@ -131,7 +143,8 @@ std::string headline(const Context& context, const std::vector<GradientResult>& 
   }
   if (find(arm, 602) != nullptr) return "every gradient is zero: nothing proven";
   const Finding* error = first_error(arm);
-  return error == nullptr ? "nothing proven" : error->message;
+  if (error == nullptr) return "nothing proven";
+  return error->code <= 604 ? "nothing proven: " + error->message : error->message;
 }
 
 }  // namespace gradcheck

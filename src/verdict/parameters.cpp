@@ -81,6 +81,7 @@ class Parameters {
     if (followed) judge_motion(before, moved, had_gradient);
   }
 
+  // On any rank; ranks that disagree about it differ after the step, which is GC302.
   bool has_moved(const RowKey& before, const RowKey& after) const {
     return std::any_of(line_->group.begin(), line_->group.end(), [&](int rank) {
       const Entry* a = find_entry(context_.table(), before, rank);
@@ -89,6 +90,7 @@ class Parameters {
     });
   }
 
+  // Moving at any step is moving: a warm-up may well begin with a learning rate of zero.
   void judge_motion(const RowKey& last, bool moved, bool had_gradient) {
     if (line_->role == Role::frozen && moved) add(304, last.step);
     if (line_->kind != TensorKind::grad || line_->role == Role::frozen) return;

@@ -23,6 +23,7 @@ std::vector<int> ranks_of_group(const EvidenceTable& table, const std::string& n
   return every_rank(table.world_size());
 }
 
+// A divisor says more than the word: DDP's mean divides by its group, a hook may divide by less.
 void take_reduction(PlanLine& line, const WrapperRecord& wrapper) {
   line.reduction = reduction_from_name(wrapper.reduce).value_or(Reduction::unknown);
   if (wrapper.divide > 0) {
@@ -33,6 +34,7 @@ void take_reduction(PlanLine& line, const WrapperRecord& wrapper) {
   if (!wrapper.wire_dtype.empty()) line.wire_dtype = dtype_from_name(wrapper.wire_dtype);
 }
 
+// An ignored tensor stays undeclared: the wrapper disclaims it.
 void take_wrapper(const EvidenceTable& table, PlanLine& line, const WrapperRecord& wrapper) {
   const auto& ignored = wrapper.ignored;
   if (std::find(ignored.begin(), ignored.end(), line.name) != ignored.end()) return;
@@ -62,6 +64,7 @@ void take_rule(PlanLine& line, const PlanRule& rule, int world_size) {
   if (rule.role || silent) line.role = rule.role.value_or(Role::shared);
 }
 
+// Order in the scenario is precedence.
 const PlanRule* first_match(const std::vector<PlanRule>& rules, const PlanLine& line) {
   const auto found = std::find_if(rules.begin(), rules.end(), [&](const PlanRule& rule) {
     return glob_matches(rule.model, line.model) && glob_matches(rule.tensor, line.name);

@@ -30,6 +30,7 @@ bool waited(const RankEvidence& rank) {
 
 using Closed = std::set<std::tuple<std::string, std::int64_t, std::int64_t, Stage>>;
 
+// What a rank has finished, to compare how far ranks got.
 Closed closed_stages(const RankEvidence& rank) {
   Closed closed;
   for (const MarkRecord& mark : rank.marks) {
@@ -73,6 +74,7 @@ class Court {
   int size() const { return context_.table().world_size(); }
   const RankEvidence& evidence(int rank) const { return context_.table().rank(rank); }
 
+  // One row a rank for the report, whoever is guilty.
   void describe(int rank) {
     const RankEvidence& from = evidence(rank);
     RankRow& row = end_.ranks.emplace_back();
@@ -165,8 +167,7 @@ class Court {
       case RankEnd::signalled:
         return fmt::format("died{} ({})", in_phase(from.phase), signal_text(from.signal));
       case RankEnd::deadline:
-        return fmt::format("was silent{} past the deadline {}", in_phase(from.phase),
-                           from.deadline);
+        return fmt::format("passed the deadline {}{}", from.deadline, in_phase(from.phase));
       case RankEnd::exited:
         return fmt::format("exited{} with status {} without saying goodbye", in_phase(from.phase),
                            from.exit_status);
@@ -175,12 +176,14 @@ class Court {
     }
   }
 
+  // The first line is for people; the report has the whole text.
   std::string what_raised(int rank) const {
     const EventRecord& exception = *exception_of(evidence(rank));
     return fmt::format("raised {}{}: {}", exception.error_type, in_phase(exception.phase),
                        first_line(exception.text));
   }
 
+  // Told of the first of them; the others are named with it.
   void accuse(int code, const std::vector<int>& guilty, Outcome outcome) {
     const int first = guilty.front();
     const std::string story = code == 801 ? what_raised(first) : how(first);

@@ -20,6 +20,7 @@ using Members = std::vector<GradientResult*>;
 using PlanKey = std::tuple<std::int64_t, NameId, Reduction, double, std::vector<int>, DType,
                            std::vector<Moment>>;
 
+// Gradients that the bound already failed would spoil the fit for all others of their plan.
 bool can_be_stacked(const GradientResult& result) {
   return result.used && result.compared && !result.differed && !result.absent &&
          result.rung(Rung::reduction_right) != RungResult::fail &&
@@ -43,6 +44,7 @@ std::optional<Sketch> summed_sketch(const Context& context, const GradientResult
   return sum;
 }
 
+// Σ over window and ranks of |w|·‖g‖₂: rounding errors are a share of it.
 double scale_of(const Context& context, const GradientResult& result) {
   double scale = 0;
   for (const Moment& moment : result.window) {
@@ -102,6 +104,7 @@ void read_weights(WeightReading& reading, const WeightRounding& rounding) {
   }
 }
 
+// A lost rank is off by its whole weight: a fit that allows as much could not have seen it.
 bool fit_is_blind(const WeightReading& reading) {
   return reading.fit.refused || !(reading.visible < std::abs(reading.declared));
 }
@@ -118,6 +121,7 @@ std::string blind_reason(const WeightReading& reading, const GradientResult& mem
   return fmt::format("{}; weights are known to {:.1g} only", bound, reading.visible);
 }
 
+// Either test may fail the rung; one that can see is enough to pass it.
 void conclude_member(const WeightReading& reading, GradientResult& member) {
   if (!reading.fit.refused) member.weights = reading.fit.weights;
   const bool single = reading.group.size() < 2;
@@ -126,7 +130,7 @@ void conclude_member(const WeightReading& reading, GradientResult& member) {
     member.wrong = true;
   } else if (!single && fit_is_blind(reading) && bound_is_blind(member) && member.proved) {
     member.set(Rung::reduction_right, RungResult::inconclusive, blind_reason(reading, member));
-  } else if (!fit_is_blind(reading) && member.audit.how == "none" && !member.nonfinite) {
+  } else if (!fit_is_blind(reading) && member.audit.bound_skipped) {
     // Only the bound had nothing to say; the weights did.
     member.set(Rung::reduction_right, RungResult::pass, member.audit.reason);
   }
@@ -141,6 +145,7 @@ void conclude_without_weights(const Context& context, GradientResult& result) {
              "the rounding bound is too wide to see a lost rank, and there are no weights");
 }
 
+// Fitted around the declared weights, so that right ones are confirmed to full precision.
 WeightReading read_plan(const Context& context, const Members& members) {
   const GradientResult& first = *members.front();
   const PlanLine& line = line_of(context, first);

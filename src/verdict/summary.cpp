@@ -42,6 +42,7 @@ void merge_rung(Fate& fate, const GradientResult& result, std::size_t rung) {
   fate.reasons[rung] = result.reasons[rung];
 }
 
+// The step whose row is shown: ranks that differ before wrong values, then by distance.
 bool is_worse(const GradientResult& a, const GradientResult& b) {
   if (a.differed != b.differed) return a.differed;
   if (a.wrong != b.wrong) return a.wrong;
@@ -49,6 +50,7 @@ bool is_worse(const GradientResult& a, const GradientResult& b) {
   return a.audit.bound_used.value_or(0) > b.audit.bound_used.value_or(0);
 }
 
+// Good properties must hold at every step, bad ones at any.
 void merge(Fate& fate, const GradientResult& result) {
   for (std::size_t rung = 0; rung < kRungs; ++rung) merge_rung(fate, result, rung);
   if (fate.shown == nullptr || is_worse(result, *fate.shown)) fate.shown = &result;
@@ -166,6 +168,7 @@ std::vector<RungTotals> count_rungs(const Fates& fates) {
   return rows;
 }
 
+// "mixed" where ranks disagree even about the state.
 std::string state_text(const Context& context, const GradientResult& result) {
   const Entry* first = nullptr;
   for (const int rank : line_of(context, result).group) {
@@ -186,6 +189,7 @@ void describe_entry(const Context& context, const GradientResult& result, Tensor
   row.dtype = name_of(entry->dtype);
 }
 
+// Flags are over all steps, numbers those of the step shown.
 TensorRow row_of(const Context& context, const Fate& fate) {
   const GradientResult& result = *fate.shown;
   TensorRow row;
@@ -210,6 +214,7 @@ TensorRow row_of(const Context& context, const Fate& fate) {
   return row;
 }
 
+// Healthy rows only with -v: a report is read for what is wrong.
 void add_row(const Context& context, const Fate& fate, ArmReport& arm) {
   const bool shown =
       fate.differed || fate.wrong || fate.unrecorded || fate.nonfinite || context.input.all_tensors;

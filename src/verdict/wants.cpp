@@ -18,6 +18,7 @@ struct Candidate {
   std::uint64_t bytes = 0;  // on the rank that holds most
 };
 
+// Without sketches the norm stands in: a tensor that exists on one rank only is far away.
 double worst_distance(const EvidenceTable& table, std::span<const Entry> entries) {
   double worst = 0;
   for (std::size_t rank = 1; rank < entries.size(); ++rank) {

@@ -22,6 +22,7 @@ double dot(std::span<const double> a, std::span<const double> b) {
   return sum;
 }
 
+// Normal equations: a few columns against thousands of rows, and the condition is checked.
 Matrix gram(const Columns& columns) {
   Matrix result(columns.size(), std::vector<double>(columns.size()));
   for (std::size_t i = 0; i < columns.size(); ++i) {
@@ -47,6 +48,7 @@ std::optional<Matrix> cholesky(const Matrix& matrix) {
   return lower;
 }
 
+// Forward, then backward substitution: L·Lᵀ·x = b.
 std::vector<double> solve(const Matrix& lower, std::vector<double> x) {
   const std::size_t n = lower.size();
   for (std::size_t i = 0; i < n; ++i) {
@@ -72,6 +74,7 @@ std::optional<Matrix> inverse(const Matrix& matrix) {
   return result;
 }
 
+// Bounds the 2-norm of a symmetric matrix from above, so the condition is never understated.
 double one_norm(const Matrix& matrix) {
   double largest = 0;
   for (const auto& row : matrix) {

@@ -89,6 +89,10 @@ TEST(Expectation, SkippedIsSkippedAndKeepsItsReason) {
   apply_expectation(arm, bypass_expected(), {});
   EXPECT_EQ(arm.verdict, Verdict::skip);
   EXPECT_EQ(arm.reason, "one rank");
+  arm.reason.clear();
+  arm.headline = "skipped: no CUDA device";
+  apply_expectation(arm, {}, {});
+  EXPECT_EQ(arm.reason, "no CUDA device");
 }
 
 TEST(Expectation, RaisedMustMatchTextAndRanks) {

@@ -26,8 +26,6 @@ Recipe unwrapped_recipe() {
   return recipe;
 }
 
-// --- wrong passes
-
 TEST(Judge, HealthyRunIsConsistent) {
   const ArmReport arm = judged({});
   EXPECT_EQ(arm.outcome, Outcome::consistent) << told(arm);
@@ -67,126 +65,6 @@ TEST(Judge, DistanceFromSketchesIsMarkedAsAnEstimate) {
   EXPECT_FALSE(arm.totals.max_abs_exact);
   EXPECT_GT(*arm.totals.max_abs, *exact.totals.max_abs / 3);
   EXPECT_LT(*arm.totals.max_abs, *exact.totals.max_abs * 3);
-}
-
-TEST(Judge, AllReduceThatDoesNothingIsNotReducedThoughArmed) {
-  Recipe recipe;
-  recipe.reduce = [](const std::vector<Values>& ranks, const At&) {
-    Reduced divided;
-    for (const Values& values : ranks) divided.push_back(times(DType::f32, values, 0.5));
-    return divided;
-  };
-  const ArmReport arm = judged(recipe);
-  EXPECT_TRUE(has_code(arm, 201)) << told(arm);
-  EXPECT_FALSE(has_cause(arm, Cause::bypass));
-  EXPECT_EQ(arm.totals.differed, kTensors);
-}
-
-TEST(Judge, SumWhereMeanIsDeclaredIsWrongThoughRanksAgree) {
-  for (const bool payloads : {true, false}) {
-    Recipe recipe;
-    recipe.payloads = payloads;
-    recipe.reduce = [](const std::vector<Values>& ranks, const At&) {
-      return everywhere(ranks, ring_sum(DType::f32, ranks));
-    };
-    const ArmReport arm = judged(recipe);
-    EXPECT_EQ(arm.outcome, Outcome::inconsistent) << told(arm);
-    EXPECT_EQ(arm.totals.differed, 0);
-    EXPECT_EQ(arm.totals.wrong, kTensors);
-    EXPECT_TRUE(has_code(arm, 204)) << told(arm);
-    EXPECT_TRUE(has_cause(arm, Cause::sum_not_mean));
-    EXPECT_EQ(arm.headline, "equal bit for bit, but is 2 × the declared mean");
-  }
-}
-
-TEST(Judge, DoubleDivisionIsFound) {
-  Recipe recipe;
-  recipe.ranks = 4;
-  recipe.reduce = [](const std::vector<Values>& ranks, const At&) {
-    return everywhere(ranks, times(DType::f32, ddp_mean(DType::f32, ranks), 0.25));
-  };
-  const ArmReport arm = judged(recipe);
-  EXPECT_TRUE(has_cause(arm, Cause::double_division)) << told(arm);
-}
-
-TEST(Judge, LostRankIsNamed) {
-  Recipe recipe;
-  recipe.ranks = 4;
-  recipe.reduce = [](std::vector<Values> ranks, const At&) {
-    ranks[2].assign(ranks[2].size(), 0);
-    return everywhere(ranks, ddp_mean(DType::f32, ranks));
-  };
-  const ArmReport arm = judged(recipe);
-  EXPECT_EQ(arm.totals.wrong, kTensors);
-  ASSERT_TRUE(has_code(arm, 207)) << told(arm);
-  EXPECT_EQ(arm.findings.front().ranks, std::vector<int>{2});
-  EXPECT_TRUE(has_cause(arm, Cause::lost_rank));
-}
-
-TEST(Judge, TokenWeightingIsReweighted) {
-  Recipe recipe;
-  recipe.ranks = 4;
-  recipe.reduce = [](std::vector<Values> ranks, const At&) {
-    for (std::size_t r = 0; r < 4; ++r) {
-      ranks[r] = times(DType::f32, ranks[r], 0.1 * static_cast<double>(r + 1));
-    }
-    return everywhere(ranks, ring_sum(DType::f32, ranks));
-  };
-  const ArmReport arm = judged(recipe);
-  EXPECT_TRUE(has_code(arm, 205)) << told(arm);
-  EXPECT_TRUE(has_cause(arm, Cause::token_weighting));
-}
-
-TEST(Judge, SubGroupReductionShowsItsClusters) {
-  Recipe recipe;
-  recipe.ranks = 4;
-  recipe.reduce = [](const std::vector<Values>& ranks, const At&) {
-    const Values left = ddp_mean(DType::f32, {ranks[0], ranks[1]});
-    const Values right = ddp_mean(DType::f32, {ranks[2], ranks[3]});
-    return Reduced{left, left, right, right};
-  };
-  const ArmReport arm = judged(recipe);
-  EXPECT_TRUE(has_code(arm, 206)) << told(arm);
-  EXPECT_TRUE(has_cause(arm, Cause::sub_group));
-  EXPECT_EQ(arm.tensors.front().clusters, "{0,1}{2,3}");
-}
-
-TEST(Judge, OneCorruptedRankIsNamed) {
-  Recipe recipe;
-  recipe.ranks = 4;
-  recipe.reduce = [](const std::vector<Values>& ranks, const At& at) {
-    Reduced reduced = everywhere(ranks, ddp_mean(DType::f32, ranks));
-    if (at.tensor == 1) reduced[3][7] += 1;
-    return reduced;
-  };
-  const ArmReport arm = judged(recipe);
-  EXPECT_EQ(arm.totals.differed, 1);
-  ASSERT_TRUE(has_code(arm, 101));
-  EXPECT_EQ(arm.findings.front().ranks, std::vector<int>{3});
-  EXPECT_TRUE(has_cause(arm, Cause::corrupted_rank)) << told(arm);
-  EXPECT_EQ(arm.tensors[1].differing_elements, 1U);
-}
-
-TEST(Judge, OneTensorThatEscapesIsSomeNotReduced) {
-  Recipe recipe;
-  recipe.reduce = [](const std::vector<Values>& ranks, const At& at) {
-    return at.tensor == 1 ? ranks : everywhere(ranks, ddp_mean(DType::f32, ranks));
-  };
-  const ArmReport arm = judged(recipe);
-  EXPECT_EQ(arm.totals.differed, 1);
-  EXPECT_TRUE(has_code(arm, 202)) << told(arm);
-  EXPECT_FALSE(has_code(arm, 201));
-  EXPECT_FALSE(has_cause(arm, Cause::bypass));
-}
-
-TEST(Judge, RandomWrongValueIsUnexplained) {
-  Recipe recipe;
-  recipe.reduce = [](const std::vector<Values>& ranks, const At& at) {
-    return everywhere(ranks, rounded(DType::f32, normal(ranks[0].size(), 777 + at.tensor)));
-  };
-  const ArmReport arm = judged(recipe);
-  EXPECT_TRUE(has_code(arm, 209)) << told(arm);
-  EXPECT_TRUE(has_cause(arm, Cause::unexplained));
 }
 
 TEST(Judge, AbsentOnOneRankIsADifference) {
@@ -364,8 +242,6 @@ TEST(Judge, BugInTheSecondStepOnlyIsSeen) {
   EXPECT_EQ(arm.findings.front().step, 1);
 }
 
-// --- values
-
 TEST(Judge, NanWithEqualBitsIsNotADifferenceButNotConsistentEither) {
   Recipe recipe;
   recipe.local = [](const At& at) -> Maybe {
@@ -453,158 +329,6 @@ TEST(Judge, ShapeThatDiffersIsADifference) {
   EXPECT_TRUE(has_code(arm, 103)) << told(arm);
 }
 
-// --- micro-steps
-
-TEST(Judge, NoSyncUntilTheLastMicroStepIsHealthy) {
-  Recipe recipe;
-  recipe.micros = 3;
-  recipe.no_sync = [](const At& at) { return at.micro < 2; };
-  const ArmReport arm = judged(recipe);
-  EXPECT_EQ(arm.outcome, Outcome::consistent) << told(arm);
-}
-
-TEST(Judge, LastMicroStepInNoSyncIsNamed) {
-  for (const bool payloads : {true, false}) {
-    Recipe recipe;
-    recipe.micros = 3;
-    recipe.payloads = payloads;
-    recipe.no_sync = [](const At& at) { return at.micro == 2; };
-    const ArmReport arm = judged(recipe);
-    EXPECT_EQ(arm.totals.differed, kTensors);
-    ASSERT_TRUE(has_code(arm, 203)) << told(arm);
-    EXPECT_THAT(told(arm), HasSubstr("micro-step 2"));
-    EXPECT_TRUE(has_cause(arm, Cause::no_sync_window)) << told(arm);
-  }
-}
-
-TEST(Judge, EveryMicroStepInNoSyncIsNotReduced) {
-  Recipe recipe;
-  recipe.micros = 2;
-  recipe.no_sync = [](const At&) { return true; };
-  const ArmReport arm = judged(recipe);
-  EXPECT_TRUE(has_code(arm, 201)) << told(arm);
-  EXPECT_TRUE(has_cause(arm, Cause::no_sync_window));
-  EXPECT_FALSE(has_cause(arm, Cause::bypass));
-}
-
-TEST(Judge, MicroStepDroppedOnAllRanksIsFoundThoughTheyAgree) {
-  Recipe recipe;
-  recipe.micros = 2;
-  recipe.reduce = [last = std::vector<Values>()](const std::vector<Values>& ranks,
-                                                 const At& at) mutable {
-    (void)last;
-    return at.micro == 0 ? everywhere(ranks, Values(ranks[0].size()))
-                         : everywhere(ranks, ddp_mean(DType::f32, ranks));
-  };
-  const ArmReport arm = judged(recipe);
-  EXPECT_EQ(arm.totals.wrong, kTensors);
-  ASSERT_TRUE(has_code(arm, 203)) << told(arm);
-  EXPECT_THAT(told(arm), HasSubstr("micro-step 0"));
-}
-
-TEST(Judge, MicroStepCountedTwiceIsFound) {
-  Recipe recipe;
-  recipe.micros = 2;
-  recipe.reduce = [](const std::vector<Values>& ranks, const At& at) {
-    const Values mean = ddp_mean(DType::f32, ranks);
-    return everywhere(ranks, at.micro == 0 ? times(DType::f32, mean, 2) : mean);
-  };
-  EXPECT_TRUE(has_code(judged(recipe), 211));
-}
-
-TEST(Judge, GradientCarriedOverFromAnEarlierStepIsAWarning) {
-  Recipe recipe;
-  recipe.steps = 2;
-  recipe.clears = [](std::int64_t) { return false; };
-  const ArmReport arm = judged(recipe);
-  EXPECT_EQ(arm.outcome, Outcome::consistent) << told(arm);
-  EXPECT_TRUE(has_code(arm, 210)) << told(arm);
-  EXPECT_TRUE(has_cause(arm, Cause::carried_over));
-}
-
-// --- parameters, final, buffers
-
-TEST(Judge, ParametersThatStartDifferentAreFound) {
-  Recipe recipe;
-  recipe.start = [](const At& at) {
-    return normal(64, 10 + at.tensor + (at.tensor == 1 ? static_cast<std::uint64_t>(at.rank) : 0));
-  };
-  recipe.tensors = {{"a", 64}, {"b", 64}};
-  const ArmReport arm = judged(recipe);
-  EXPECT_TRUE(has_code(arm, 301)) << told(arm);
-  EXPECT_TRUE(has_cause(arm, Cause::start_mismatch));
-  EXPECT_EQ(arm.parameters.differed_at_start, 1);
-}
-
-TEST(Judge, ParametersThatDifferAfterTheStepAreFound) {
-  Recipe recipe;
-  recipe.move = [](const At& at, Values values) {
-    if (at.rank == 1) values[0] += 1;
-    return values;
-  };
-  const ArmReport arm = judged(recipe);
-  EXPECT_EQ(arm.outcome, Outcome::inconsistent);
-  EXPECT_TRUE(has_code(arm, 302)) << told(arm);
-}
-
-TEST(Judge, ParameterThatNeverMovesIsFound) {
-  Recipe recipe;
-  recipe.learning_rate = 0;
-  const ArmReport arm = judged(recipe);
-  EXPECT_TRUE(has_code(arm, 303)) << told(arm);
-  EXPECT_TRUE(has_cause(arm, Cause::not_stepped));
-  EXPECT_EQ(arm.parameters.moved, 0);
-}
-
-TEST(Judge, Bf16UpdateBelowResolutionIsNoError) {
-  Recipe recipe;
-  recipe.dtype = DType::bf16;
-  recipe.learning_rate = 0;
-  const ArmReport arm = judged(recipe);
-  EXPECT_EQ(arm.outcome, Outcome::consistent) << told(arm);
-  EXPECT_TRUE(has_code(arm, 303));
-}
-
-TEST(Judge, UnseenFactorBeforeTheStepIsFound) {
-  Recipe recipe;
-  recipe.finish = [](const At&, const Values& values) { return times(DType::f32, values, 0.3); };
-  const ArmReport arm = judged(recipe);
-  EXPECT_EQ(arm.outcome, Outcome::inconsistent);
-  EXPECT_TRUE(has_code(arm, 204)) << told(arm);
-}
-
-TEST(Judge, RecordedClippingExplainsTheFactor) {
-  Recipe recipe;
-  recipe.finish = [](const At&, const Values& values) {
-    return times(DType::f32, values, static_cast<float>(1.0 / (5.0 + 1e-6)));
-  };
-  recipe.edit = [](EvidenceTable& table) {
-    for (const int rank : {0, 1}) {
-      EventRecord clip;
-      clip.type = EventType::clip;
-      clip.norm = 5;
-      clip.max_norm = 1;
-      table.rank(rank).events.push_back(clip);
-    }
-  };
-  const ArmReport arm = judged(recipe);
-  EXPECT_EQ(arm.outcome, Outcome::consistent) << told(arm);
-}
-
-TEST(Judge, FinalThatDiffersThoughReducedAgreesIsFound) {
-  Recipe recipe;
-  recipe.finish = [](const At& at, Values values) {
-    if (at.rank == 1) values[0] += 1;
-    return values;
-  };
-  const ArmReport arm = judged(recipe);
-  EXPECT_TRUE(has_code(arm, 101)) << told(arm);
-  EXPECT_EQ(arm.totals.differed, 0);
-  EXPECT_EQ(arm.finals.differed_after, kTensors);
-}
-
-// --- plans
-
 TEST(Judge, UndeclaredAndEqualPassesAndSaysSo) {
   Recipe recipe;
   recipe.wrapped = false;
@@ -623,16 +347,6 @@ TEST(Judge, UndeclaredAndDifferentIsInconclusiveNeverAgreement) {
   EXPECT_FALSE(has_code(arm, 101));
 }
 
-TEST(Judge, RuleDeclaresASum) {
-  Recipe recipe;
-  recipe.reduce = [](const std::vector<Values>& ranks, const At&) {
-    return everywhere(ranks, ring_sum(DType::f32, ranks));
-  };
-  PlanRule rule;
-  rule.reduction = Reduction::sum;
-  EXPECT_EQ(judged(recipe, {rule}).outcome, Outcome::consistent);
-}
-
 TEST(Judge, RankLocalTensorThatIsEqualEverywhereIsWrong) {
   PlanRule rule;
   rule.tensor = "layer.*";
@@ -640,34 +354,6 @@ TEST(Judge, RankLocalTensorThatIsEqualEverywhereIsWrong) {
   const ArmReport arm = judged({}, {rule});
   EXPECT_TRUE(has_code(arm, 104)) << told(arm);
   EXPECT_TRUE(has_cause(arm, Cause::shared_by_mistake));
-}
-
-// --- one rank
-
-TEST(Judge, OneRankIsConsistentAndSaysThatAgreementWasNotTested) {
-  Recipe recipe;
-  recipe.ranks = 1;
-  for (const std::int64_t micros : {1, 3}) {
-    recipe.micros = micros;
-    for (const bool wrapped : {true, false}) {
-      recipe.wrapped = wrapped;
-      const ArmReport arm = judged(recipe);
-      EXPECT_EQ(arm.outcome, Outcome::consistent) << told(arm);
-      EXPECT_EQ(arm.totals.compared, kTensors);
-      EXPECT_THAT(arm.headline, HasSubstr("agreement not tested"));
-      EXPECT_THAT(arm.scope.not_checked, testing::Contains("one rank: agreement not tested"));
-    }
-  }
-}
-
-TEST(Judge, OneRankWhoseGradientWasTouchedIsWrong) {
-  Recipe recipe;
-  recipe.ranks = 1;
-  recipe.reduce = [](std::vector<Values> ranks, const At&) {
-    ranks[0][0] = std::nextafter(static_cast<float>(ranks[0][0]), 100.0F);
-    return ranks;
-  };
-  EXPECT_EQ(judged(recipe).outcome, Outcome::inconsistent);
 }
 
 }  // namespace

@@ -18,7 +18,12 @@ from typing import Any
 
 Record = dict[str, Any]
 
-RANK_BIN = os.environ.get("GRADCHECK_RANK_BIN", "build/native/gradcheck-rank")
+
+def rank_binary() -> str:
+    """The built worker; a missing one is a failure, never a skip."""
+    value = os.environ.get("GRADCHECK_RANK_BIN")
+    assert value, "GRADCHECK_RANK_BIN is not set; run scripts/test"
+    return value
 
 
 def program(**changes: Any) -> Record:
@@ -86,7 +91,7 @@ class Zygote:
     def __init__(self) -> None:
         self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         fd = theirs.fileno()
-        self.process = subprocess.Popen([RANK_BIN, "--zygote", str(fd)], pass_fds=[fd])
+        self.process = subprocess.Popen([rank_binary(), "--zygote", str(fd)], pass_fds=[fd])
         theirs.close()
         self.ready = self.receive()
 
