@@ -48,6 +48,10 @@ enum class RankEnd : std::uint8_t {
   deadline,  // ended by the front
 };
 
+// Names of deadlines that say nothing against the rank that met them: it waited for another.
+inline constexpr std::string_view kWaitedForOthers = "waiting for other ranks";
+inline constexpr std::string_view kAfterRank = "after rank";  // … 1 ended
+
 // Everything about a rank that is not a tensor.
 struct RankEvidence {
   std::optional<HelloRecord> hello;

@@ -79,6 +79,19 @@ void ArmRunner::judge_native(const Scenario& scenario, const Arm& arm, const std
                                 host_.temporary_directory, interrupt_, options_.progress});
   adopt(report, judge({evidence.reader.table(), scenario.plan, evidence.payloads, scenario.steps,
                        scenario.micro_steps, true, options_.all_tensors}));
+  hold_against_earlier_arms(scenario, evidence.reader.table(), report);
+}
+
+void ArmRunner::hold_against_earlier_arms(const Scenario& scenario, const EvidenceTable& table,
+                                          ArmReport& report) {
+  if (std::exchange(batches_scenario_, scenario.name) != scenario.name) batches_.clear();
+  BatchDigests batches = batches_of(table);
+  if (const auto difference = batches_differ(batches_, batches)) {
+    report.outcome = Outcome::error;
+    report.headline = *difference + ": arms of a scenario must run on the same data";
+    report.notes.push_back(report.headline);
+  }
+  batches_.merge(batches);
 }
 
 ArmReport ArmRunner::run(const Scenario& scenario, const Arm& arm, const std::string& run_id) {

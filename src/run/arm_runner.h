@@ -9,6 +9,7 @@
 #include "model/finding.h"
 #include "model/report.h"
 #include "model/scenario.h"
+#include "run/batches.h"
 #include "run/host.h"
 #include "run/interrupt.h"
 
@@ -39,6 +40,8 @@ class ArmRunner {
   std::optional<std::string> reason_to_skip(const Scenario& scenario, const Arm& arm);
   void judge_native(const Scenario& scenario, const Arm& arm, const std::string& run_id,
                     ArmReport& report);
+  void hold_against_earlier_arms(const Scenario& scenario, const EvidenceTable& table,
+                                 ArmReport& report);
   Zygote& zygote();
 
   const Host& host_;
@@ -46,6 +49,8 @@ class ArmRunner {
   ArmOptions options_;
   std::unique_ptr<Zygote> zygote_;
   Pairs versions_;
+  std::string batches_scenario_;  // whose arms `batches_` belongs to
+  BatchDigests batches_;
 };
 
 }  // namespace gradcheck

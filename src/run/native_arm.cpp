@@ -17,7 +17,7 @@
 namespace gradcheck {
 namespace {
 
-constexpr const char* kWaited = "waiting for other ranks";
+const std::string kWaited(kWaitedForOthers);
 constexpr std::uint64_t kPayloadBudget = std::uint64_t{4} << 30;  // bytes a run (evidence.md)
 
 // A rank names its payload files; only those of the run directory are opened.
@@ -138,7 +138,8 @@ class NativeArm {
   void hurry_others(int rank) {
     RankState& guilty = state(rank);
     if (std::exchange(guilty.ended_badly, true)) return;
-    deadlines_.hurry("after rank " + std::to_string(rank) + " ended", seconds_.aftermath);
+    deadlines_.hurry(std::string(kAfterRank) + " " + std::to_string(rank) + " ended",
+                     seconds_.aftermath);
   }
 
   void end_rank(int rank, const std::string& deadline) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "model/expectation.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -18,29 +20,10 @@ bool is_listed(const std::vector<T>& list, const T& value) {
 }
 
 // An override demands what it states and leaves the rest as it was.
-void overwrite(Expect& into, const Expect& from) {
-  if (from.outcome) into.outcome = from.outcome;
-  if (from.differed) into.differed = from.differed;
-  if (from.of) into.of = from.of;
-  if (from.wrong) into.wrong = from.wrong;
-  if (!from.codes.empty()) into.codes = from.codes;
-  if (!from.causes.empty()) into.causes = from.causes;
-  if (from.raises) into.raises = from.raises;
-  if (from.max_abs) into.max_abs = from.max_abs;
-}
-
 Expect resolve(const Expect& expect, const ExpectationContext& context) {
-  Expect resolved = expect;
-  for (const ExpectOverride& change : expect.when) {
-    const Condition& when = change.condition;
-    if (is_listed(when.ranks, context.ranks) && is_listed(when.dtypes, context.dtype)) {
-      overwrite(resolved, change.expect);
-    }
-  }
-  return resolved;
+  return expected_for(expect, context.ranks, context.dtype);
 }
 
-// Whoever says what is raised expects it to be raised.
 Outcome expected_outcome(const Expect& expect) {
   return expect.outcome.value_or(expect.raises ? Outcome::raised : Outcome::consistent);
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "verdict/glob.h"
+#include "model/glob.h"
 
 namespace gradcheck {
 namespace {
@@ -67,7 +67,7 @@ void take_rule(PlanLine& line, const PlanRule& rule, int world_size) {
 // Order in the scenario is precedence.
 const PlanRule* first_match(const std::vector<PlanRule>& rules, const PlanLine& line) {
   const auto found = std::find_if(rules.begin(), rules.end(), [&](const PlanRule& rule) {
-    return glob_matches(rule.model, line.model) && glob_matches(rule.tensor, line.name);
+    return glob_match(rule.model, line.model) && glob_match(rule.tensor, line.name);
   });
   return found == rules.end() ? nullptr : &*found;
 }

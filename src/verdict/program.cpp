@@ -25,7 +25,7 @@ bool blames_a_peer(const EventRecord& exception) {
 
 // Ranks that the front ended because of another one (run/native_arm.cpp names these deadlines).
 bool waited(const RankEvidence& rank) {
-  return rank.deadline == "waiting for other ranks" || rank.deadline.starts_with("after rank");
+  return rank.deadline == kWaitedForOthers || rank.deadline.starts_with(kAfterRank);
 }
 
 using Closed = std::set<std::tuple<std::string, std::int64_t, std::int64_t, Stage>>;

@@ -4,22 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "tests/verdict/made_up.h"
-#include "verdict/glob.h"
 
 namespace gradcheck {
 namespace {
 
 using namespace made_up;
-
-TEST(Glob, MatchesWholeTextsOnly) {
-  EXPECT_TRUE(glob_matches("*", ""));
-  EXPECT_TRUE(glob_matches("layers.*.weight", "layers.10.mlp.weight"));
-  EXPECT_TRUE(glob_matches("a?c*", "abcdef"));
-  EXPECT_TRUE(glob_matches("*a*b", "xaabab"));
-  EXPECT_FALSE(glob_matches("layers.*", "my.layers.1"));
-  EXPECT_FALSE(glob_matches("a?", "a"));
-  EXPECT_FALSE(glob_matches("", "a"));
-}
 
 TEST(Plan, WrapperOwnsWhatItDoesNotIgnore) {
   Recipe recipe;
