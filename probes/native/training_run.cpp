@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probes/native/training_run.h"
 
+#include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <source_location>
 #include <stdexcept>
@@ -45,6 +47,10 @@ void TrainingRun::run() {
   construct();
   for (std::int64_t step = 0; step < run_.steps; ++step) this->step(step);
   journal_.enter("finished");
+  if (std::getenv("GRADCHECK_TIMING") != nullptr) {  // read by bench/recording_bench.py
+    std::fprintf(stderr, "timing: recording %.6f s, steps %.6f s\n", recorder_->seconds(),
+                 watch_.seconds());
+  }
 }
 
 void TrainingRun::rendezvous() {
@@ -88,10 +94,13 @@ void TrainingRun::on_inner_forward() {
 }
 
 void TrainingRun::step(std::int64_t step) {
-  journal_.move_to(step, 0);
-  if (step == 0) recorder_->record_start();
-  for (std::int64_t micro = 0; micro < run_.micro_steps; ++micro) micro_step(step, micro);
-  optimize();
+  {
+    const auto time = watch_.run();
+    journal_.move_to(step, 0);
+    if (step == 0) recorder_->record_start();
+    for (std::int64_t micro = 0; micro < run_.micro_steps; ++micro) micro_step(step, micro);
+    optimize();
+  }
   serve_front();
 }
 

@@ -39,6 +39,7 @@ class TrainingRun {
   std::unique_ptr<Fabric> fabric_;
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<Recorder> recorder_;
+  Stopwatch watch_;  // of the steps, without the wait for the front
   std::unique_ptr<AdamW> optimizer_;
   MicroLoss trainer_;
   std::int64_t buffers_seen_in_step_ = 0;  // step whose first forward has been recorded

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <string>
 
 #include "cli/commands.h"
@@ -16,10 +15,7 @@ namespace {
 
 // gradcheck-rank lies beside this program, built or installed; GRADCHECK_RANK overrides.
 std::string rank_binary(const Host& host) {
-  if (const auto path = host.env("GRADCHECK_RANK")) return *path;
-  const std::string installed = host.executable_directory + "/../libexec/gradcheck/gradcheck-rank";
-  const std::string beside = host.executable_directory + "/gradcheck-rank";
-  return std::filesystem::exists(installed) ? installed : beside;
+  return host.env("GRADCHECK_RANK").value_or(host.executable_directory + "/gradcheck-rank");
 }
 
 std::string in_words(const Overrides& overrides) {

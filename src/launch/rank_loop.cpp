@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "model/record.h"
+
 namespace gradcheck {
 namespace {
 
@@ -69,6 +71,10 @@ void RankLoop::read_channel(int rank) {
     start = end + 1;
   }
   state.partial.erase(0, start);
+  if (state.partial.size() > kMaxLineBytes) {  // handed on to be refused; memory stays bounded
+    events_.line(rank, state.partial);
+    state.partial.clear();
+  }
 }
 
 void RankLoop::read_errors(RankState& state) {

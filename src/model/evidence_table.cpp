@@ -53,8 +53,7 @@ EvidenceTable::Row& EvidenceTable::row_for(const RowKey& key, int rank, std::uin
   const auto [position, is_new] = index_.try_emplace(key);
   Row& row = position->second;
   if (is_new) {
-    row = {entries_.size(), rank, sequence};
-    entries_.resize(entries_.size() + static_cast<std::size_t>(world_size_));
+    row = {std::vector<Entry>(static_cast<std::size_t>(world_size_)), rank, sequence};
   } else if (std::pair(rank, sequence) < std::pair(row.order_rank, row.order_sequence)) {
     row.order_rank = rank;
     row.order_sequence = sequence;
@@ -65,8 +64,7 @@ EvidenceTable::Row& EvidenceTable::row_for(const RowKey& key, int rank, std::uin
 bool EvidenceTable::put(int rank, const TensorRecord& record, std::uint64_t sequence) {
   const RowKey key{record.step, record.micro,         record.stage,
                    record.kind, intern(record.model), intern(record.name)};
-  const Row& row = row_for(key, rank, sequence);
-  Entry& slot = entries_[row.first_entry + static_cast<std::size_t>(rank)];
+  Entry& slot = row_for(key, rank, sequence).entries[static_cast<std::size_t>(rank)];
   if (slot.recorded) return false;
   slot = entry_from(record);
   const auto next_shape = static_cast<std::uint32_t>(shapes_.size());
@@ -96,8 +94,7 @@ void EvidenceTable::finish() {
 std::span<const Entry> EvidenceTable::entries(const RowKey& key) const {
   const auto found = index_.find(key);
   if (found == index_.end()) return {};
-  return std::span(entries_).subspan(found->second.first_entry,
-                                     static_cast<std::size_t>(world_size_));
+  return found->second.entries;
 }
 
 const Sketch* EvidenceTable::sketch(const Entry& entry) const {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <span>
@@ -39,6 +40,9 @@ struct Entry {
   bool measured = false;           // statistics are meaningful, not the digest alone
   std::int8_t requires_grad = -1;  // −1 unknown, 0, 1
 };
+
+static_assert(sizeof(Entry) + sizeof(Sketch) <= 384,
+              "1,024 ranks × 1,000 tensors × 2 stages must fit in 1 GiB");
 
 enum class RankEnd : std::uint8_t {
   running,  // nothing is known yet
@@ -110,7 +114,7 @@ class EvidenceTable {
 
  private:
   struct Row {
-    std::size_t first_entry = 0;
+    std::vector<Entry> entries;  // one a rank
     int order_rank = 0;
     std::uint64_t order_sequence = 0;
   };
@@ -130,8 +134,7 @@ class EvidenceTable {
   std::map<std::vector<std::int64_t>, std::uint32_t> shape_ids_;
   std::map<RowKey, Row> index_;
   std::vector<RowKey> order_;
-  std::vector<Entry> entries_;
-  std::vector<Sketch> sketches_;
+  std::deque<Sketch> sketches_;  // never moved: at a gigabyte, growing by copying would not fit
   std::map<StageKey, std::uint64_t> received_;
   std::vector<RankEvidence> ranks_;
   std::vector<std::string> refused_;

@@ -116,6 +116,12 @@ TEST_F(FakeArm, NonsenseOnTheChannelIsNeverAPass) {
   EXPECT_THAT(report.notes, Contains(HasSubstr("rank 1, line")));
 }
 
+TEST_F(FakeArm, ALineWithoutEndIsRefusedAndNotKept) {
+  const ArmReport report = run("endless_line");
+  EXPECT_EQ(report.outcome, Outcome::error);
+  EXPECT_THAT(report.notes, Contains(HasSubstr("64 KiB")));
+}
+
 TEST_F(FakeArm, AHangAtExitLeavesTheVerdictStanding) {
   const ArmReport report = run("hang_at_exit");
   EXPECT_EQ(report.outcome, Outcome::consistent) << report.headline;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stands in for gradcheck-rank --zygote FD in tests without LibTorch: same protocol, made-up
 evidence of one tensor that all ranks agree on. GRADCHECK_FAKE says what rank 1 does instead:
-kill, hang, exit, raise, garbage, hang_at_exit, silent."""
+kill, hang, exit, raise, garbage, endless_line, hang_at_exit, silent."""
 
 import array
 import base64
@@ -87,6 +87,8 @@ def misbehave(rank: Rank) -> None:
         os._exit(0)
     elif BEHAVIOUR == "garbage":
         rank.channel.sendall(b"{not json\n")
+    elif BEHAVIOUR == "endless_line":
+        rank.channel.sendall(b"x" * 10_000_000 + b"\n")
     elif BEHAVIOUR == "raise":
         error = {"error_type": "RuntimeError", "text": "made-up failure", "phase": "forward"}
         rank.send("event", event="exception", step=0, micro=0, **error)

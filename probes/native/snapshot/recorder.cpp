@@ -27,8 +27,10 @@ Recorder::Recorder(const ModelTensors& parameters, const ModelTensors& buffers, 
       faults_(faults),
       arrived_(parameters.size()) {
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    hooks_.push_back(parameters[i].value.register_hook(
-        [this, i](const at::Tensor& gradient) { arrived_[i] = row_major_copy(gradient); }));
+    hooks_.push_back(parameters[i].value.register_hook([this, i](const at::Tensor& gradient) {
+      const auto time = watch_.run();
+      arrived_[i] = row_major_copy(gradient);
+    }));
   }
 }
 
@@ -37,6 +39,7 @@ Recorder::~Recorder() {
 }
 
 void Recorder::record_start() {
+  const auto time = watch_.run();
   Moment moment{Stage::start, 0};
   add_all(moment, TensorKind::param, parameters_);
   add_all(moment, TensorKind::buffer, buffers_);
@@ -44,12 +47,14 @@ void Recorder::record_start() {
 }
 
 void Recorder::record_next_forward() {
+  const auto time = watch_.run();
   Moment moment{Stage::next_forward, 0};
   add_all(moment, TensorKind::buffer, buffers_);
   close(moment);
 }
 
 void Recorder::record_local() {
+  const auto time = watch_.run();
   Moment moment{Stage::local, journal_.micro()};
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const at::Tensor gradient = std::exchange(arrived_[i], at::Tensor());
@@ -60,6 +65,7 @@ void Recorder::record_local() {
 }
 
 void Recorder::record_reduced() {
+  const auto time = watch_.run();
   Moment moment{Stage::reduced, journal_.micro()};
   for (const ModelTensor& parameter : parameters_) {
     add(moment, TensorKind::grad, parameter.name, row_major_copy(parameter.value.grad()),
@@ -69,6 +75,7 @@ void Recorder::record_reduced() {
 }
 
 void Recorder::record_final() {
+  const auto time = watch_.run();
   Moment moment{Stage::final, journal_.micro()};
   for (const ModelTensor& parameter : parameters_) {
     add_final(moment, parameter.name, parameter.value.grad());
@@ -77,6 +84,7 @@ void Recorder::record_final() {
 }
 
 void Recorder::record_after() {
+  const auto time = watch_.run();
   Moment moment{Stage::after, journal_.micro()};
   add_all(moment, TensorKind::param, parameters_);
   add_all(moment, TensorKind::buffer, buffers_);

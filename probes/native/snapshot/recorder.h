@@ -10,6 +10,7 @@
 #include "probes/native/journal.h"
 #include "probes/native/models/model_tensor.h"
 #include "probes/native/snapshot/clone_store.h"
+#include "probes/native/snapshot/stopwatch.h"
 
 namespace gradcheck::native {
 
@@ -34,6 +35,7 @@ class Recorder {
 
   const CloneStore& clones() const { return clones_; }
   void forget() { clones_.clear(); }
+  double seconds() const { return watch_.seconds(); }  // spent in recording so far
 
  private:
   // Where records of a stage lie in time, and how many there were.
@@ -55,6 +57,7 @@ class Recorder {
   Journal& journal_;
   const Faults& faults_;
   CloneStore clones_;
+  Stopwatch watch_;
   std::vector<at::Tensor> arrived_;  // by parameter: this backward's gradient, undefined if none
   std::vector<unsigned> hooks_;
 };

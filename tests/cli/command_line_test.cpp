@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/command_line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "model/errors.h"
+
+namespace gradcheck {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string complaint(const std::vector<std::string>& arguments) {
+  try {
+    parse_command_line(arguments);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(CommandLine, RunIsTheDefaultCommand) {
+  const CommandLine bare = parse_command_line({"--scenario", "a", "--scenario", "b"});
+  EXPECT_EQ(bare.command, Command::run);
+  EXPECT_THAT(bare.selection.names, ElementsAre("a", "b"));
+  EXPECT_THAT(parse_command_line({"run", "--scenario", "a"}).selection.names, ElementsAre("a"));
+}
+
+TEST(CommandLine, OverridesAreUnsetUnlessGiven) {
+  EXPECT_FALSE(parse_command_line({"--all"}).overrides.any());
+  const CommandLine line = parse_command_line({"--all", "--seed", "0", "--steps", "3"});
+  EXPECT_EQ(line.overrides.seed, std::optional<std::uint64_t>(0));
+  EXPECT_EQ(line.overrides.steps, std::optional<std::int64_t>(3));
+  EXPECT_EQ(line.overrides.ranks, std::nullopt);
+}
+
+TEST(CommandLine, ATimeoutAloneDoesNotChangeTheProgram) {
+  EXPECT_FALSE(parse_command_line({"--all", "--timeout", "300"}).overrides.any());
+}
+
+TEST(CommandLine, ReportsAreFormatAndPath) {
+  const CommandLine line = parse_command_line({"--all", "--report", "json=a=b.json"});
+  ASSERT_EQ(line.reports.size(), 1U);
+  EXPECT_EQ(line.reports[0].format, "json");
+  EXPECT_EQ(line.reports[0].path, "a=b.json");
+}
+
+TEST(CommandLine, UnknownWordsSuggestTheNearest) {
+  EXPECT_THAT(complaint({"--scenaro", "x"}), HasSubstr("'--scenario'"));
+  EXPECT_THAT(complaint({"explan", "GC201"}), HasSubstr("'explain'"));
+  EXPECT_THAT(complaint({"--all", "--fail-on", "warnings"}), HasSubstr("'warning'"));
+}
+
+TEST(CommandLine, CommandsOfLaterVersionsSayThatTheyAreNotThereYet) {
+  EXPECT_THAT(complaint({"exec", "--", "true"}), HasSubstr("does not have the command 'exec' yet"));
+}
+
+TEST(CommandLine, HelpListValidateAndVersionRunNothing) {
+  EXPECT_EQ(parse_command_line({"--help"}).command, Command::help);
+  EXPECT_THAT(parse_command_line({"--help"}).help_text, HasSubstr("--scenario"));
+  EXPECT_EQ(parse_command_line({"--list"}).command, Command::list);
+  EXPECT_EQ(parse_command_line({"--validate", "x.json"}).command, Command::validate);
+  EXPECT_EQ(parse_command_line({"--version"}).command, Command::version);
+}
+
+TEST(CommandLine, FilesBelongToValidateOnly) {
+  EXPECT_THAT(complaint({"--all", "x.json"}), HasSubstr("'x.json'"));
+}
+
+TEST(CommandLine, VerbosityCounts) {
+  EXPECT_EQ(parse_command_line({"--all", "-vv"}).verbosity, 2);
+  EXPECT_EQ(parse_command_line({"--all", "--no-color"}).color, "never");
+}
+
+}  // namespace
+}  // namespace gradcheck
