@@ -22,13 +22,15 @@ class Target(NamedTuple):
     least: float
 
 
-# memcpy counts the bytes copied, that is the size of the buffer, as the kernel does. A digest is
-# compared with a digest: SHA-1 has no statistics and no sketch to compute.
+# memcpy counts the bytes copied, that is the size of the buffer, as the kernel does. The digest
+# alone is held against SHA-1 too, which has no statistics and no sketch to compute; where libcrypto
+# uses the processor's SHA instructions the whole pass cannot be ten times as fast.
 TARGETS = (
     Target("kernel/f64/{isa}", "memcpy", 0.6),
     Target("kernel/f32/{isa}", "memcpy", 0.6),
     Target("kernel/f16/{isa}", "memcpy", 0.25),
     Target("kernel/bf16/{isa}", "memcpy", 0.25),
+    Target("kernel/f32/{isa}", "sha1", 10),
     Target("kernel/digest_only/{isa}", "sha1", 10),
 )
 

@@ -16,7 +16,8 @@
 namespace gradcheck {
 namespace {
 
-constexpr std::string_view kGap = "   ";
+constexpr char kGap[] = "   ";
+constexpr std::size_t kGapColumns = sizeof(kGap) - 1;
 
 // One arm's line before it is aligned. A skipped arm has a name and counts only.
 struct ArmCells {
@@ -58,10 +59,22 @@ std::string facets_text(const ArmReport& arm, const std::vector<bool>& shared, b
 
 std::string with_gap(const std::string& before, std::string_view after) {
   if (before.empty() || after.empty()) return before + std::string(after);
-  return before + std::string(kGap) + std::string(after);
+  return before + kGap + std::string(after);
 }
 
-ArmCells cells_of(const ArmReport& arm, const std::vector<bool>& shared) {
+// What kept one arm from starting usually keeps the others from it too and is said once.
+std::string headline_text(const ScenarioReport& scenario, const ArmReport& arm) {
+  if (arm.outcome != Outcome::error) return printable(arm.headline);
+  for (const ArmReport& earlier : scenario.arms) {
+    if (&earlier == &arm) break;
+    const bool same = earlier.outcome == Outcome::error && earlier.headline == arm.headline;
+    if (same && !arm.headline.empty()) return "the same as " + name_or_unnamed(earlier.name);
+  }
+  return printable(arm.headline);
+}
+
+ArmCells cells_of(const ScenarioReport& scenario, const ArmReport& arm,
+                  const std::vector<bool>& shared) {
   ArmCells cells;
   cells.name = name_or_unnamed(arm.name);
   cells.counts = counts_text(arm);
@@ -71,10 +84,23 @@ ArmCells cells_of(const ArmReport& arm, const std::vector<bool>& shared) {
     return cells;
   }
   cells.max = max_text(arm);
-  cells.ending = ending_text(arm.verdict);
+  cells.ending = ending_text(arm);
   const std::string own = facets_text(arm, shared, false);
-  cells.headline = with_gap(own, printable(arm.headline));
+  cells.headline = with_gap(own, headline_text(scenario, arm));
   return cells;
+}
+
+std::size_t hang_of(const Widths& widths) {
+  constexpr std::size_t kMost = 24;  // a longer name pushes its own line only
+  return 2 + std::min(widths.name, kMost) + kGapColumns;
+}
+
+// Where the columns do not fit side by side, no line is padded: its ending must stay in sight.
+Widths fitted(const Widths& widths, std::size_t page_width) {
+  const std::size_t max = widths.max == 0 ? 0 : kGapColumns + widths.max;
+  const std::size_t wanted = hang_of(widths) + widths.counts + max + kGapColumns + widths.ending;
+  if (page_width == 0 || wanted <= page_width) return widths;
+  return {widths.name, widths.fraction, 0, 0, 0};
 }
 
 Widths widths_of(std::vector<ArmCells>& arms) {
@@ -95,51 +121,78 @@ Widths widths_of(std::vector<ArmCells>& arms) {
   return widths;
 }
 
-std::size_t hang_of(const Widths& widths) {
-  constexpr std::size_t kMost = 24;  // a longer name pushes its own line only
-  return 2 + std::min(widths.name, kMost) + kGap.size();
-}
-
 void add_arm_line(Page& page, const ArmReport& arm, const ArmCells& cells, const Widths& widths) {
   const std::size_t hang = hang_of(widths);
-  std::string bare = pad_right("  " + cells.name + std::string(kGap), hang);
+  std::string bare = pad_right("  " + cells.name + kGap, hang);
   if (cells.skipped) return page.line(bare + page.paint(cells.counts, Style::dim));
   bare += pad_right(cells.counts, widths.counts);
-  if (widths.max > 0) bare += std::string(kGap) + pad_right(cells.max, widths.max);
+  if (widths.max + cells.max.size() > 0) bare += kGap + pad_right(cells.max, widths.max);
   if (!cells.ending.empty()) bare += kGap;
-  const std::size_t used =
-      columns_of(bare) + widths.ending + kGap.size() + columns_of(cells.headline);
+  const std::size_t ending = std::max(widths.ending, columns_of(cells.ending));
+  const std::size_t used = columns_of(bare) + ending + kGapColumns + columns_of(cells.headline);
   const bool fits = page.options().width == 0 || used <= page.options().width;
   std::string line = bare + page.paint(cells.ending, style_of(arm.verdict));
   if (fits && !cells.headline.empty()) {
-    line += std::string(widths.ending - columns_of(cells.ending), ' ') + std::string(kGap) +
-            cells.headline;
+    line += std::string(ending - columns_of(cells.ending), ' ') + kGap + cells.headline;
   }
   line.erase(line.find_last_not_of(' ') + 1);
   page.line(line);
   if (!fits) page.paragraph(hang, cells.headline);
 }
 
-// What a line on its own must say of a scenario that did not pass.
-std::string worst_arm_text(const ScenarioReport& scenario) {
+// What else the first line says of a scenario that did not pass. Where arms follow (not quiet),
+// theirs say the rest.
+std::string worst_arm_text(const ScenarioReport& scenario, bool quiet) {
   if (scenario.verdict == Verdict::pass) return "";
   for (const ArmReport& arm : scenario.arms) {
-    if (arm.verdict == scenario.verdict) return name_or_unnamed(arm.name) + ": " + counts_text(arm);
+    if (arm.verdict != scenario.verdict) continue;
+    std::string what(stop_text(arm));
+    if (what.empty() && quiet && arm.verdict == Verdict::error) what = printable(arm.headline);
+    if (what.empty() && quiet) what = counts_text(arm);
+    return what.empty() ? "" : name_or_unnamed(arm.name) + ": " + what;
   }
-  return printable(scenario.reason);
+  return quiet ? printable(scenario.reason) : "";
 }
 
+struct Part {
+  std::string text;
+  Style style = Style::plain;
+};
+
+// The answer first; what it was run on may stand on a second line.
+std::vector<Part> header_parts(const ScenarioReport& scenario, const std::vector<bool>& shared,
+                               bool quiet) {
+  std::vector<Part> parts;
+  const auto add = [&parts](const std::string& text, Style style) {
+    if (!text.empty()) parts.push_back({text, style});
+  };
+  if (scenario.control_not_run) add("control: not run", Style::yellow);
+  const std::string worst = worst_arm_text(scenario, quiet);
+  add(worst, Style::plain);
+  if (!scenario.arms.empty()) add(facets_text(scenario.arms.front(), shared, true), Style::plain);
+  if (!quiet || worst.empty()) add(printable(scenario.title), Style::dim);
+  return parts;
+}
+
+// Verdicts are five columns wide, so that names stand beneath one another.
 void add_header(Page& page, const ScenarioReport& scenario, const std::vector<bool>& shared) {
-  const std::string verdict = pad_right(std::string(name_of(scenario.verdict)), 5);
-  std::string line = page.paint(verdict, style_of(scenario.verdict)) + " " +
-                     page.paint(name_or_unnamed(scenario.name), Style::bold);
-  if (!scenario.arms.empty()) {
-    line = with_gap(line, facets_text(scenario.arms.front(), shared, true));
-  }
-  const std::string worst = page.options().quiet ? worst_arm_text(scenario) : "";
-  line = with_gap(line, worst.empty() ? page.paint(printable(scenario.title), Style::dim) : worst);
-  if (scenario.control_not_run) {
-    line = with_gap(line, page.paint("control: not run", Style::yellow));
+  constexpr std::size_t kVerdict = 5;
+  const std::string name = name_or_unnamed(scenario.name);
+  std::string line = page.paint(pad_right(std::string(name_of(scenario.verdict)), kVerdict),
+                                style_of(scenario.verdict)) +
+                     " " + page.paint(name, Style::bold);
+  std::size_t used = kVerdict + 1 + columns_of(name);
+  const ConsoleOptions& options = page.options();
+  for (const auto& [text, style] : header_parts(scenario, shared, options.quiet)) {
+    const std::size_t wanted = kGapColumns + columns_of(text);
+    const bool fits = options.width == 0 || used + wanted <= options.width;
+    if (fits || options.quiet) {
+      line += kGap + page.paint(text, style);
+      used += wanted;
+    } else {
+      page.line(std::exchange(line, std::string(kVerdict + 1, ' ') + page.paint(text, style)));
+      used = kVerdict + 1 + columns_of(text);
+    }
   }
   page.line(line);
 }
@@ -158,8 +211,9 @@ void add_scenario(Page& page, const RunInfo& run, const ScenarioReport& scenario
   if (has_own_reason(scenario)) page.paragraph(2, printable(scenario.reason));
   if (page.options().verbosity > 0) add_scenario_details(page, scenario);
   std::vector<ArmCells> cells;
-  for (const ArmReport& arm : scenario.arms) cells.push_back(cells_of(arm, shared));
-  const Widths widths = widths_of(cells);
+  cells.reserve(scenario.arms.size());
+  for (const ArmReport& arm : scenario.arms) cells.push_back(cells_of(scenario, arm, shared));
+  const Widths widths = fitted(widths_of(cells), page.options().width);
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const ArmReport& arm = scenario.arms[i];
     add_arm_line(page, arm, cells[i], widths);

@@ -8,15 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include "model/phrases.h"
 #include "reports/text.h"
 #include "reports/words.h"
 
 namespace gradcheck {
 namespace {
-
-bool is_problem(const ArmReport& arm) {
-  return arm.verdict == Verdict::fail || arm.verdict == Verdict::error;
-}
 
 Style style_of(Severity severity) {
   switch (severity) {
@@ -48,11 +45,6 @@ std::string worst_text(const ArmReport& arm, std::size_t room) {
   return names_text(names, std::max(names.size(), bad_tensors(arm)), room);
 }
 
-std::string ranks_text(const std::vector<int>& ranks) {
-  if (ranks.empty()) return "";
-  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
-}
-
 // Where it was seen, as far as the message does not say so itself.
 std::string where_text(const Finding& finding) {
   std::vector<std::string> where;
@@ -63,8 +55,9 @@ std::string where_text(const Finding& finding) {
   return where.empty() ? "" : " (" + joined(where, "; ") + ")";
 }
 
-// An exception's text is long and the arm's line has it: a finding that begins with it gives its
-// title instead, a reason that ends with it stops before.
+// The headline is long where it holds an exception or why nothing could be started, and the arm's
+// line has it: a finding that begins with it gives its title instead, a reason that ends with it
+// stops before, a note that is part of it is left out.
 std::string without_headline(const Finding& finding, const std::string& headline) {
   const CodeInfo* info = find_code(finding.code);
   if (headline.empty() || info == nullptr || !finding.message.starts_with(headline)) {
@@ -75,8 +68,16 @@ std::string without_headline(const Finding& finding, const std::string& headline
 
 std::string reason_without_headline(const ArmReport& arm) {
   const std::string tail = ": " + arm.headline;
+  if (!arm.reason.empty() && arm.reason == arm.headline) return "";
   if (arm.headline.empty() || !arm.reason.ends_with(tail)) return reason_text(arm);
   return printable(arm.reason.substr(0, arm.reason.size() - tail.size()));
+}
+
+void add_notes(Page& page, std::size_t indent, const ArmReport& arm) {
+  for (const std::string& note : arm.notes) {
+    const bool said = arm.headline.find(note) != std::string::npos;
+    if (!said) page.labelled(indent, "note", Style::dim, printable(note));
+  }
 }
 
 void add_finding(Page& page, std::size_t indent, const ArmReport& arm, const Finding& original) {
@@ -87,6 +88,7 @@ void add_finding(Page& page, std::size_t indent, const ArmReport& arm, const Fin
   const bool with_names = finding.count != bad_tensors(arm);  // else the worst have said it
   if (finding.names.empty() || !with_names) return;
   std::vector<std::string> names;
+  names.reserve(finding.names.size());
   for (const std::string& name : finding.names) names.push_back(name_or_unnamed(name));
   const std::size_t all = std::max<std::size_t>(names.size(), finding.count);
   const std::size_t room = page.columns_behind(indent + Page::kLabelColumns);
@@ -129,6 +131,14 @@ void add_rank(Page& page, std::size_t indent, const RankRow& rank) {
   add_output(page, behind, rank.stderr_tail, kLines[level]);
 }
 
+void add_bad_ranks(Page& page, std::size_t indent, const ArmReport& arm) {
+  for (const RankRow& rank : arm.ranks) {
+    if (!ended_well(rank)) add_rank(page, indent, rank);
+  }
+  const std::string unknown = ranks_without_row(arm);
+  if (!unknown.empty()) page.labelled(indent, "ranks", Style::bold, "nothing known of " + unknown);
+}
+
 void add_findings(Page& page, std::size_t indent, const ArmReport& arm, Severity least) {
   for (const Finding& finding : arm.findings) {
     if (finding.severity >= least) add_finding(page, indent, arm, finding);
@@ -141,10 +151,8 @@ void add_problem(Page& page, std::size_t indent, const ArmReport& arm) {
   page.labelled(indent, "reason", Style::dim, reason_without_headline(arm));
   add_findings(page, indent, arm, Severity::note);
   for (const CauseClaim& claim : arm.causes) add_cause(page, indent, claim);
-  for (const RankRow& rank : arm.ranks) {
-    if (!ended_well(rank)) add_rank(page, indent, rank);
-  }
-  for (const auto& note : arm.notes) page.labelled(indent, "note", Style::dim, printable(note));
+  add_bad_ranks(page, indent, arm);
+  add_notes(page, indent, arm);
   for (const auto& next : next_steps(arm)) page.labelled(indent, "next", Style::bold, next);
 }
 
@@ -174,13 +182,13 @@ void add_remarks(Page& page, std::size_t indent, const ArmReport& arm) {
 void add_all_remarks(Page& page, std::size_t indent, const ArmReport& arm) {
   add_findings(page, indent, arm, Severity::note);
   for (const CauseClaim& claim : arm.causes) add_cause(page, indent, claim);
-  for (const auto& note : arm.notes) page.labelled(indent, "note", Style::dim, printable(note));
+  add_notes(page, indent, arm);
 }
 
 }  // namespace
 
 void add_explanation(Page& page, std::size_t indent, const ArmReport& arm) {
-  if (is_problem(arm)) return add_problem(page, indent, arm);
+  if (is_problem(arm.verdict)) return add_problem(page, indent, arm);
   add_short_worst(page, indent, arm);
   if (arm.verdict == Verdict::skip) return;  // its line says why
   if (page.options().verbosity > 0) return add_all_remarks(page, indent, arm);
@@ -189,7 +197,7 @@ void add_explanation(Page& page, std::size_t indent, const ArmReport& arm) {
 
 void add_rerun(Page& page, std::size_t indent, const ArmReport& arm, const std::string& command) {
   const bool already = page.options().verbosity > 0;
-  if (is_problem(arm) && !already) page.labelled(indent, "rerun", Style::dim, command);
+  if (is_problem(arm.verdict) && !already) page.labelled(indent, "rerun", Style::dim, command);
 }
 
 }  // namespace gradcheck

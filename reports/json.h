@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <memory>
+#include <string>
 
-#include "reports/reporter.h"
-#include "reports/sink.h"
+#include "model/report.h"
 
 namespace gradcheck {
 
-// The whole report as report-1 JSON (docs/report.md), one document with a final newline, written
-// when the run has finished.
-std::unique_ptr<Reporter> make_json_reporter(Sink sink);
+// The whole report as report-1 JSON (docs/report.md), one document with a final newline.
+std::string json_text(const Report& report);
 
 }  // namespace gradcheck

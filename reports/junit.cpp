@@ -120,8 +120,9 @@ void add_text(xml_node node, const std::string& text) {
 }
 
 std::string short_message(const ArmReport& arm) {
-  if (arm.verdict == Verdict::skip) return reason_text(arm);
-  return shorten(joined({counts_text(arm), reason_text(arm)}, ": "), 300);
+  const std::string reason = reason_text(arm);
+  const bool skipped = arm.verdict == Verdict::skip;
+  return shorten(skipped ? reason : counts_text(arm) + ": " + reason, kJunitMessageColumns);
 }
 
 void add_case(xml_node suite, const std::string& class_name, const std::string& name,
@@ -181,6 +182,8 @@ struct StringWriter : pugi::xml_writer {
   }
 };
 
+}  // namespace
+
 std::string junit_text(const Report& report) {
   pugi::xml_document document;
   xml_node declaration = document.append_child(pugi::node_declaration);
@@ -198,27 +201,6 @@ std::string junit_text(const Report& report) {
   StringWriter writer;
   document.save(writer, "  ", pugi::format_default, pugi::encoding_utf8);
   return writer.text;
-}
-
-class JunitReporter : public Reporter {
- public:
-  explicit JunitReporter(Sink sink) : sink_(std::move(sink)) {}
-
-  void run_started(const RunInfo&) override {}
-  void scenario_finished(const ScenarioReport&) override {}
-  void run_finished(const Report& report) override {
-    sink_.write(junit_text(report));
-    sink_.finish();
-  }
-
- private:
-  Sink sink_;
-};
-
-}  // namespace
-
-std::unique_ptr<Reporter> make_junit_reporter(Sink sink) {
-  return std::make_unique<JunitReporter>(std::move(sink));
 }
 
 }  // namespace gradcheck

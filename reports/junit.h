@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <memory>
+#include <cstddef>
+#include <string>
 
-#include "reports/reporter.h"
-#include "reports/sink.h"
+#include "model/report.h"
 
 namespace gradcheck {
 
+// A `message` stands in lists of test cases, where dashboards cut or wrap it.
+inline constexpr std::size_t kJunitMessageColumns = 200;
+
 // JUnit XML: a suite is a scenario, a case is an arm; failure, error and skipped are kept apart.
-// Written when the run has finished. Names are unique and every character is legal in XML 1.0,
-// because Jenkins and GitLab drop what is not.
-std::unique_ptr<Reporter> make_junit_reporter(Sink sink);
+// Names are unique and every character is legal in XML 1.0, because Jenkins and GitLab drop what is
+// not.
+std::string junit_text(const Report& report);
 
 }  // namespace gradcheck

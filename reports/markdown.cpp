@@ -25,10 +25,21 @@ bool is_word(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// An underscore between letters marks nothing in GitHub's dialect and reads better bare.
-bool is_inner_underscore(std::string_view text, std::size_t i) {
-  return text[i] == '_' && i > 0 && i + 1 < text.size() && is_word(text[i - 1]) &&
-         is_word(text[i + 1]);
+// Some marks mark nothing where they stand and read better bare: an underscore between letters, a
+// bracket that no link follows, the tilde of an estimate, which could only open a strike-through.
+bool is_harmless(std::string_view text, std::size_t i) {
+  const char before = i > 0 ? text[i - 1] : ' ';
+  const char after = i + 1 < text.size() ? text[i + 1] : ' ';
+  switch (text[i]) {
+    case '_':
+      return is_word(before) && is_word(after);
+    case '~':
+      return before == ' ' && is_word(after);
+    case ']':
+      return after != '(' && after != '[' && after != ':';
+    default:
+      return text[i] == '[';
+  }
 }
 
 // As character references: CommonMark takes none of them for markup, and no cell ends early.
@@ -37,7 +48,7 @@ std::string escaped(std::string_view raw) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const bool special = std::string_view("|<>&`*_[]~\\").find(text[i]) != std::string_view::npos;
-    if (special && !is_inner_underscore(text, i)) {
+    if (special && !is_harmless(text, i)) {
       result += fmt::format("&#{};", static_cast<int>(text[i]));
     } else {
       result += text[i];
@@ -52,8 +63,6 @@ std::string row_of(const std::vector<std::string>& cells) {
   return row + "\n";
 }
 
-bool is_problem(Verdict verdict) { return verdict == Verdict::fail || verdict == Verdict::error; }
-
 std::string verdict_cell(Verdict verdict) {
   const std::string name(name_of(verdict));
   return is_problem(verdict) ? "| **" + name + "** " : "| " + name + " ";
@@ -63,7 +72,7 @@ std::string arm_row(const ScenarioReport& scenario, const ArmReport& arm) {
   const std::string& seen = arm.headline.empty() ? arm.reason : arm.headline;
   return verdict_cell(arm.verdict) +
          row_of({name_or_unnamed(scenario.name), name_or_unnamed(arm.name), counts_text(arm),
-                 max_text(arm), seen});
+                 max_number(arm), seen});
 }
 
 std::string scenario_row(const ScenarioReport& scenario) {
@@ -93,8 +102,9 @@ class Bounded {
 };
 
 void add_arm_table(std::string& text, const Report& report) {
+  if (report.scenarios.empty()) return;
   text += "| verdict | scenario | arm | gradients | largest difference | what was seen |\n";
-  text += "|---|---|---|---|---|---|\n";
+  text += "|---|---|---|---:|---:|---|\n";
   Bounded rows(text);
   for (const ScenarioReport& scenario : report.scenarios) {
     if (scenario.arms.empty()) rows.add(scenario_row(scenario), kTableBytes);
@@ -115,6 +125,18 @@ std::string fenced(const std::string& text) {
   return fence + "text\n" + text + fence + "\n";
 }
 
+std::string table_text(const Table& table) {
+  std::vector<std::string> titles;
+  std::string marks = "|";
+  for (const Column& column : table.columns) {
+    titles.push_back(column.title);
+    marks += column.align == Align::right ? "---:|" : "---|";
+  }
+  std::string text = row_of(titles) + marks + "\n";
+  for (const auto& row : table.rows) text += row_of(row);
+  return text;
+}
+
 std::string tensor_list(const ArmReport& arm) {
   const std::vector<const TensorRow*> worst = worst_rows(arm);
   if (worst.empty()) return "";
@@ -123,14 +145,7 @@ std::string tensor_list(const ArmReport& arm) {
   for (std::size_t i = 0; i < std::min(worst.size(), kTensorsShown); ++i) {
     shown.tensors.push_back(*worst[i]);
   }
-  const Table table = tensors_table(shown);
-  std::vector<std::string> titles;
-  std::string text;
-  for (const Column& column : table.columns) titles.push_back(column.title);
-  text += row_of(titles) + "|";
-  for (std::size_t i = 0; i < titles.size(); ++i) text += "---|";
-  text += "\n";
-  for (const auto& row : table.rows) text += row_of(row);
+  std::string text = table_text(without_empty_columns(tensors_table(shown)));
   const auto all = std::max<std::int64_t>(arm.totals.differed + arm.totals.wrong,
                                           static_cast<std::int64_t>(worst.size()));
   const std::int64_t more = all - static_cast<std::int64_t>(shown.tensors.size());
@@ -151,6 +166,8 @@ std::string details_of(const RunInfo& run, const ScenarioReport& scenario, const
          fenced(page.take()) + tensor_list(arm);
 }
 
+}  // namespace
+
 std::string markdown_text(const Report& report) {
   std::string text = "## gradcheck: " + summary_text(report) + "\n\n";
   add_arm_table(text, report);
@@ -167,27 +184,6 @@ std::string markdown_text(const Report& report) {
   }
   details.finish("arms in detail: see the JSON report");
   return text;
-}
-
-class MarkdownReporter : public Reporter {
- public:
-  explicit MarkdownReporter(Sink sink) : sink_(std::move(sink)) {}
-
-  void run_started(const RunInfo&) override {}
-  void scenario_finished(const ScenarioReport&) override {}
-  void run_finished(const Report& report) override {
-    sink_.write(markdown_text(report));
-    sink_.finish();
-  }
-
- private:
-  Sink sink_;
-};
-
-}  // namespace
-
-std::unique_ptr<Reporter> make_markdown_reporter(Sink sink) {
-  return std::make_unique<MarkdownReporter>(std::move(sink));
 }
 
 }  // namespace gradcheck

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
-#include <memory>
+#include <string>
 
-#include "reports/reporter.h"
-#include "reports/sink.h"
+#include "model/report.h"
 
 namespace gradcheck {
 
@@ -13,7 +12,7 @@ inline constexpr std::size_t kMarkdownBytes = 900'000;
 
 // GitHub-flavoured Markdown for a step summary: a table of all arms, then what is wrong with those
 // that did not end as expected. Below kMarkdownBytes whatever the run: what does not fit is counted
-// in a last line "… n more". Written when the run has finished.
-std::unique_ptr<Reporter> make_markdown_reporter(Sink sink);
+// in a last line "… n more".
+std::string markdown_text(const Report& report);
 
 }  // namespace gradcheck

@@ -8,9 +8,15 @@
 #include "reports/json.h"
 #include "reports/junit.h"
 #include "reports/markdown.h"
+#include "reports/text_reporter.h"
 
 namespace gradcheck {
 namespace {
+
+template <std::string (*kText)(const Report&)>
+std::unique_ptr<Reporter> make_text(Sink sink, const ConsoleOptions&) {
+  return make_text_reporter(std::move(sink), kText);
+}
 
 constexpr ReporterInfo kReporters[] = {
     {"console", ".txt", "for people: verdict first, then what is wrong and what to do",
@@ -18,11 +24,10 @@ constexpr ReporterInfo kReporters[] = {
        return make_console_reporter(std::move(sink), options);
      }},
     {"json", ".json", "everything, schema report-1: for dashboards and `gradcheck report`",
-     [](Sink sink, const ConsoleOptions&) { return make_json_reporter(std::move(sink)); }},
+     make_text<json_text>},
     {"junit", ".xml", "JUnit XML for Jenkins, GitLab and other test dashboards",
-     [](Sink sink, const ConsoleOptions&) { return make_junit_reporter(std::move(sink)); }},
-    {"markdown", ".md", "a page below 900 kB, for GITHUB_STEP_SUMMARY",
-     [](Sink sink, const ConsoleOptions&) { return make_markdown_reporter(std::move(sink)); }},
+     make_text<junit_text>},
+    {"markdown", ".md", "a page below 900 kB, for GITHUB_STEP_SUMMARY", make_text<markdown_text>},
 };
 
 }  // namespace

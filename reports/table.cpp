@@ -10,26 +10,28 @@ namespace gradcheck {
 namespace {
 
 const std::string& cell_at(const std::vector<std::string>& row, std::size_t column) {
-  static const std::string empty;
-  return column < row.size() ? row[column] : empty;
+  static const std::string kEmpty;
+  return column < row.size() ? row[column] : kEmpty;
 }
 
-// 0: nothing stands in this column.
+bool says_anything(const Table& table, std::size_t column) {
+  return std::any_of(table.rows.begin(), table.rows.end(),
+                     [column](const auto& row) { return !cell_at(row, column).empty(); });
+}
+
 std::size_t width_of(const Table& table, std::size_t column) {
-  std::size_t width = 0;
-  for (const auto& row : table.rows) width = std::max(width, columns_of(cell_at(row, column)));
-  return width == 0 ? 0 : std::max(width, columns_of(table.columns[column].title));
+  std::size_t width = columns_of(table.columns[column].title);
+  for (const auto& row : table.rows) width = std::max(width, columns_of(row[column]));
+  return width;
 }
 
 std::string line_of(const Table& table, const std::vector<std::size_t>& widths,
                     const std::vector<std::string>& row) {
   std::string line;
   for (std::size_t i = 0; i < widths.size(); ++i) {
-    if (widths[i] == 0) continue;
-    if (!line.empty()) line += "  ";
-    const std::string& cell = cell_at(row, i);
-    line += table.columns[i].align == Align::left ? pad_right(cell, widths[i])
-                                                  : pad_left(cell, widths[i]);
+    if (i > 0) line += "  ";
+    line += table.columns[i].align == Align::left ? pad_right(row[i], widths[i])
+                                                  : pad_left(row[i], widths[i]);
   }
   line.erase(line.find_last_not_of(' ') + 1);
   return line;
@@ -37,16 +39,30 @@ std::string line_of(const Table& table, const std::vector<std::size_t>& widths,
 
 }  // namespace
 
+Table without_empty_columns(const Table& table) {
+  Table result;
+  result.rows.resize(table.rows.size());
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    if (!says_anything(table, i)) continue;
+    result.columns.push_back(table.columns[i]);
+    for (std::size_t row = 0; row < table.rows.size(); ++row) {
+      result.rows[row].push_back(cell_at(table.rows[row], i));
+    }
+  }
+  return result;
+}
+
 std::vector<std::string> lines_of(const Table& table) {
   if (table.rows.empty()) return {};
+  const Table shown = without_empty_columns(table);
   std::vector<std::size_t> widths;
   std::vector<std::string> titles;
-  for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    widths.push_back(width_of(table, i));
-    titles.push_back(table.columns[i].title);
+  for (std::size_t i = 0; i < shown.columns.size(); ++i) {
+    widths.push_back(width_of(shown, i));
+    titles.push_back(shown.columns[i].title);
   }
-  std::vector<std::string> lines = {line_of(table, widths, titles)};
-  for (const auto& row : table.rows) lines.push_back(line_of(table, widths, row));
+  std::vector<std::string> lines = {line_of(shown, widths, titles)};
+  for (const auto& row : shown.rows) lines.push_back(line_of(shown, widths, row));
   return lines;
 }
 

@@ -13,13 +13,16 @@ struct Column {
 };
 
 // Rows of text with aligned columns, two spaces apart. Cells are printable; a row may be shorter
-// than the header. A column without a single cell that is not empty is left out.
+// than the header.
 struct Table {
   std::vector<Column> columns;
   std::vector<std::vector<std::string>> rows;
 };
 
-// Title line first, no trailing spaces. Empty where there are no rows.
+// Without the columns in which no cell says anything; every row as long as the header.
+Table without_empty_columns(const Table& table);
+
+// Title line first, no trailing spaces, no empty columns. Empty where there are no rows.
 std::vector<std::string> lines_of(const Table& table);
 
 }  // namespace gradcheck

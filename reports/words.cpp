@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
+#include <set>
 
+#include "model/evidence_table.h"
+#include "model/phrases.h"
 #include "reports/numbers.h"
 #include "reports/text.h"
 
@@ -32,18 +34,14 @@ double rank_of(const TensorRow& row) {  // NaN is as bad as can be
   return std::isnan(*row.max_abs) ? std::numeric_limits<double>::infinity() : *row.max_abs;
 }
 
-std::string signal_text(int signal) {
-  const char* name = ::sigabbrev_np(signal);
-  return name == nullptr ? fmt::format("signal {}", signal)
-                         : fmt::format("signal {} ({})", signal, name);
-}
+bool is(const RankRow& rank, RankEnd end) { return rank.end == name_of(end); }
 
 std::string how_it_ended(const RankRow& rank) {
-  if (rank.end == "signalled") return "killed by " + signal_text(rank.status);
-  if (rank.end == "deadline") return "passed its deadline";
-  if (rank.end == "running") return "still running, ended by gradcheck";
-  if (rank.end == "exited") return fmt::format("exited with status {}", rank.status);
-  if (rank.end == "bye") return rank.exception_type.empty() ? "ended" : "raised";
+  if (is(rank, RankEnd::signalled)) return "killed by " + signal_text(rank.status);
+  if (is(rank, RankEnd::deadline)) return "passed its deadline";
+  if (is(rank, RankEnd::running)) return "still running, ended by gradcheck";
+  if (is(rank, RankEnd::exited)) return fmt::format("exited with status {}", rank.status);
+  if (is(rank, RankEnd::bye)) return rank.exception_type.empty() ? "ended" : "raised";
   return rank.end.empty() ? "end not known" : printable(rank.end);
 }
 
@@ -70,18 +68,38 @@ std::string counts_text(const ArmReport& arm) {
   return text;
 }
 
-std::string max_text(const ArmReport& arm) {
+std::string max_number(const ArmReport& arm) {
   const Totals& totals = arm.totals;
   if (arm.world_size <= 1 || totals.compared == 0) return "";
-  if (!totals.max_abs) return totals.differed > 0 ? "max ?" : "";
+  if (!totals.max_abs) return totals.differed > 0 ? "?" : "";
   const bool estimated = !totals.max_abs_exact && *totals.max_abs != 0;
-  return fmt::format("max {}{}", estimated ? "~" : "", short_number(*totals.max_abs));
+  return (estimated ? "~" : "") + short_number(*totals.max_abs);
 }
 
-std::string_view ending_text(Verdict verdict) {
+std::string max_text(const ArmReport& arm) {
+  const std::string number = max_number(arm);
+  return number.empty() ? "" : "max " + number;
+}
+
+bool is_problem(Verdict verdict) { return verdict == Verdict::fail || verdict == Verdict::error; }
+
+std::string_view stop_text(const ArmReport& arm) {
+  if (arm.verdict != Verdict::error) return "";
+  for (const Finding& finding : arm.findings) {
+    if (finding.severity != Severity::error) continue;
+    if (finding.code == 801) return "raised";
+    if (finding.code == 802) return "died";
+    if (finding.code == 803) return "deadline";
+  }
+  return arm.outcome == Outcome::raised ? "raised" : "";
+}
+
+std::string ending_text(const ArmReport& arm) {
   constexpr std::array<std::string_view, 4> kEndings = {"as expected", "not as expected",
                                                         "could not judge", "skipped"};
-  return kEndings[static_cast<std::size_t>(verdict)];
+  const std::string_view ending = kEndings[static_cast<std::size_t>(arm.verdict)];
+  const std::string_view stop = stop_text(arm);
+  return stop.empty() ? std::string(ending) : fmt::format("{}: {}", ending, stop);
 }
 
 std::string reason_text(const ArmReport& arm) {
@@ -115,7 +133,8 @@ std::string names_text(const std::vector<std::string>& names, std::size_t total,
   std::string text;
   std::size_t shown = 0;
   for (const std::string& name : names) {
-    const std::string longer = text + (shown > 0 ? ", " : "") + name;
+    std::string longer = text;
+    longer.append(shown > 0 ? ", " : "").append(name);
     constexpr std::size_t kTail = 12;  // ", … (+99999)"
     if (shown > 0 && columns_of(longer) + kTail > columns) break;
     text = longer;
@@ -145,7 +164,7 @@ std::vector<std::string> next_steps(const ArmReport& arm) {
 }
 
 bool ended_well(const RankRow& rank) {
-  const bool ended = rank.end == "bye" || rank.end == "exited";
+  const bool ended = is(rank, RankEnd::bye) || is(rank, RankEnd::exited);
   return ended && rank.status == 0 && rank.exception_type.empty();
 }
 
@@ -154,6 +173,20 @@ std::string rank_end_text(const RankRow& rank) {
   if (!rank.phase.empty()) text += " in " + printable(rank.phase);
   if (!rank.last_record.empty()) text += "; last record: " + printable(rank.last_record);
   return text;
+}
+
+std::string ranks_without_row(const ArmReport& arm) {
+  if (arm.ranks.empty()) return "";
+  std::set<int> known;
+  for (const RankRow& row : arm.ranks) known.insert(row.rank);
+  const auto missing = arm.world_size - static_cast<std::int64_t>(known.size());
+  constexpr std::int64_t kNamed = 8;  // a report may claim any world_size
+  if (missing > kNamed) return fmt::format("{} of {} ranks", missing, arm.world_size);
+  std::vector<int> ranks;
+  for (int rank = 0; rank < arm.world_size; ++rank) {
+    if (!known.contains(rank)) ranks.push_back(rank);
+  }
+  return ranks_text(ranks);
 }
 
 std::string rerun_text(const RunInfo& run, const ScenarioReport& scenario, const ArmReport& arm) {

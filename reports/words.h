@@ -19,10 +19,15 @@ std::string name_or_unnamed(std::string_view name);
 // "nothing compared, 3 unrecorded", "skipped".
 std::string counts_text(const ArmReport& arm);
 
-// "max 5.9e-02", "max ~5.9e-02" where estimated, "" where there is none to show.
-std::string max_text(const ArmReport& arm);
+// "5.9e-02", "~5.9e-02" where estimated, "?" where unknown, "" where there is none to show.
+std::string max_number(const ArmReport& arm);
+std::string max_text(const ArmReport& arm);  // "max 5.9e-02"
 
-std::string_view ending_text(Verdict verdict);  // "as expected", "could not judge", …
+bool is_problem(Verdict verdict);  // fail or error
+
+// Why an arm's program left nothing to judge: "raised", "died", "deadline"; "" where it did not.
+std::string_view stop_text(const ArmReport& arm);
+std::string ending_text(const ArmReport& arm);  // "as expected", "could not judge: died", …
 std::string reason_text(const ArmReport& arm);  // never empty unless the arm passed
 
 // What this arm ran on, each part empty where not known: "2 ranks", "gloo", "fp32", "seed 7".
@@ -42,7 +47,10 @@ std::string cause_text(const CauseClaim& claim);            // "bypass (certain)
 std::vector<std::string> next_steps(const ArmReport& arm);  // of causes, else hints of findings
 
 bool ended_well(const RankRow& rank);
-std::string rank_end_text(const RankRow& rank);  // "killed by signal 9 (KILL) in backward; …"
+std::string rank_end_text(const RankRow& rank);  // "killed by SIGKILL in backward; …"
+
+// "rank 1": those of the world that have no row; "" where all have one or none has.
+std::string ranks_without_row(const ArmReport& arm);
 
 // The command that shows this arm again with every detail; empty where no scenario file is behind
 // it (exec, judge, compare).

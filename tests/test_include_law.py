@@ -38,7 +38,6 @@ LAYERS: dict[str, set[str]] = {
         "src/run",
         "reports",
         "src/cli",
-        "src/launch/descriptor.h",
     },
     "src/main.cpp": {"src/cli", "src/run"},
     "probes/native": {

@@ -97,6 +97,19 @@ def test_every_number_is_finite(path: Path) -> None:
         assert not isinstance(value, float) or math.isfinite(value), where
 
 
+def test_the_run_is_described_by_its_first_arm() -> None:
+    """full.json aside, whose numbers all differ by design."""
+    checked = 0
+    for path in report_files():
+        report = load(path)
+        arms = [arm for scenario in report["scenarios"][:1] for arm in scenario["arms"][:1]]
+        for arm in arms if path.name != "full.json" else []:
+            for key in ("world_size", "backend", "seed"):
+                assert report["run"][key] == arm[key], f"{path.name}: {key}"
+            checked += 1
+    assert checked >= 5
+
+
 def objects(schema: Any) -> Iterator[dict[str, Any]]:
     if isinstance(schema, dict):
         if "properties" in schema:

@@ -18,6 +18,7 @@ namespace gradcheck::native {
 namespace {
 
 constexpr int kChannel = 3;
+constexpr int kInternalError = 70;  // EX_SOFTWARE: the lab failed, not its program
 
 void die_with_parent(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -51,7 +52,7 @@ int run_rank() {
     return rank_main(kChannel);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "gradcheck-rank: %s\n", error.what());
-    return 1;
+    return kInternalError;
   }
 }
 

@@ -3,10 +3,15 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
+
+#include "model/native_parts.h"
+#include "model/nearest.h"
 
 namespace gradcheck::native {
 namespace {
@@ -15,7 +20,7 @@ namespace {
   for (;;) pause();
 }
 
-void carry_out(const Fault& fault, int rank) {
+[[noreturn]] void carry_out(const Fault& fault, int rank) {
   if (fault.kind == "kill") raise(SIGKILL);
   if (fault.kind == "hang") hang();
   if (fault.kind == "exit") _exit(0);
@@ -23,6 +28,7 @@ void carry_out(const Fault& fault, int rank) {
     throw std::runtime_error("gradcheck fault: raised in " + fault.phase + " on rank " +
                              std::to_string(rank));
   }
+  throw std::invalid_argument("the lab cannot carry out fault \"" + fault.kind + "\"");
 }
 
 }  // namespace
@@ -31,7 +37,9 @@ Faults::Faults(std::optional<Fault> fault, int rank) : fault_(std::move(fault)),
   if (fault_ && fault_->rank >= 0 && fault_->rank != rank) fault_.reset();
 }
 
-bool Faults::strikes_in(std::string_view phase) const { return fault_ && fault_->phase == phase; }
+bool Faults::strikes_in(std::string_view phase) const {
+  return fault_ && needs_of_fault(fault_->kind) == FaultNeeds::phase && fault_->phase == phase;
+}
 
 void Faults::strike(std::string_view phase, std::int64_t step) const {
   if (strikes_in(phase) && fault_->step == step) carry_out(*fault_, rank_);
@@ -53,6 +61,15 @@ bool Faults::skips_reduction(std::int64_t step) const { return lasts("skip_reduc
 
 bool Faults::corrupts_reduction(std::int64_t step) const {
   return lasts("corrupt_reduction", step);
+}
+
+void check_target(const std::optional<Fault>& fault, const ModelTensors& parameters) {
+  if (!fault || needs_of_fault(fault->kind) != FaultNeeds::tensor) return;
+  std::vector<std::string> names;
+  for (const ModelTensor& parameter : parameters) names.push_back(parameter.name);
+  if (std::ranges::find(names, fault->tensor) != names.end()) return;
+  throw std::invalid_argument("fault \"" + fault->kind + "\": the model has no parameter \"" +
+                              fault->tensor + "\"" + did_you_mean(fault->tensor, names));
 }
 
 }  // namespace gradcheck::native

@@ -6,6 +6,7 @@
 
 #include "model/record.h"
 #include "model/scenario.h"
+#include "probes/native/models/model_tensor.h"
 
 namespace gradcheck::native {
 
@@ -31,5 +32,8 @@ class Faults {
   std::optional<Fault> fault_;  // empty on ranks it does not concern
   int rank_;
 };
+
+// Errors: std::invalid_argument for a fault on a parameter that the model does not have.
+void check_target(const std::optional<Fault>& fault, const ModelTensors& parameters);
 
 }  // namespace gradcheck::native

@@ -108,6 +108,8 @@ int train(const RunRecord& run, Channel& channel) {
   auto* training = new TrainingRun(run, channel, journal);
   try {
     training->run();
+  } catch (const InfrastructureError&) {
+    throw;
   } catch (const std::exception& error) {
     report(channel, journal, error);
     return 1;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <variant>
 
+#include "model/errors.h"
 #include "model/json/control.h"
 #include "probes/native/models/model_table.h"
 
@@ -68,6 +69,7 @@ void TrainingRun::construct() {
   journal_.enter("construct");
   faults_.strike("construct", 0);
   Qwen3 model = make_model(run_.program, run_.seed);
+  check_target(run_.program.fault, model.parameters());
   std::unique_ptr<Ddp> wrapper;
   if (run_.program.wrapper.kind == "ddp") {
     wrapper = std::make_unique<Ddp>(model.parameters(), model.buffers(), *fabric_,
@@ -146,18 +148,31 @@ void TrainingRun::optimize() {
   journal_.event(policy_event(EventType::grad_cleared));
 }
 
-// The only wait for the front: several `want` may come before `go`.
+// The only wait for the front.
 void TrainingRun::serve_front() {
   journal_.event(policy_event(EventType::step_done));
-  for (;;) {
-    const std::optional<std::string> line = channel_.receive(kFrontTimeout);
-    if (!line) throw std::runtime_error("the front closed the channel");
-    const ControlRecord control = control_from_line(*line);
-    if (std::holds_alternative<GoRecord>(control)) break;
-    const Want& want = std::get<Want>(control);
-    journal_.send(write_payload(recorder_->clones(), want, run_.directory, run_.rank));
-  }
+  while (const std::optional<Want> want = next_want()) answer(*want);
   recorder_->forget();
+}
+
+// nullopt is `go`, which ends the step.
+std::optional<Want> TrainingRun::next_want() {
+  const std::optional<std::string> line = channel_.receive(kFrontTimeout);
+  if (!line) throw InfrastructureError("native rank: the front closed the channel");
+  ControlRecord control = control_from_line(*line);
+  if (std::holds_alternative<GoRecord>(control)) return std::nullopt;
+  if (auto* want = std::get_if<Want>(&control)) return std::move(*want);
+  throw InfrastructureError("native rank: the front sent `run` twice");
+}
+
+void TrainingRun::answer(const Want& want) {
+  Payload payload = write_payload(recorder_->clones(), want, run_.directory, run_.rank);
+  if (!payload.problem.empty()) {
+    EventRecord note;
+    note.text = std::move(payload.problem);
+    journal_.event(std::move(note));
+  }
+  journal_.send(payload.record);
 }
 
 }  // namespace gradcheck::native

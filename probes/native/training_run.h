@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <memory>
+#include <optional>
 
 #include "evidence/write/channel.h"
 #include "model/control.h"
@@ -29,6 +30,8 @@ class TrainingRun {
   void backward(const at::Tensor& loss);
   void optimize();
   void serve_front();
+  std::optional<Want> next_want();
+  void answer(const Want& want);
   void on_inner_forward();
   bool runs_unsynchronised(std::int64_t micro) const;
 

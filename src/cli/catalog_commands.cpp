@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "model/errors.h"
 #include "model/json/catalog.h"
+#include "reports/text.h"
 #include "scenario/catalog.h"
 #include "scenario/load.h"
 
@@ -36,9 +37,9 @@ std::string as_table(const std::vector<Scenario>& scenarios) {
   for (const Scenario& scenario : scenarios) {
     text += fmt::format("{:<{}}  {} rank{}  {}\n", scenario.name, width, scenario.ranks,
                         scenario.ranks == 1 ? " " : "s", arm_list(scenario));
-    text += fmt::format("{:<{}}  {}\n", "", width, scenario.description);
+    text += fmt::format("{:<{}}  {}\n", "", width, printable(scenario.description));
   }
-  return text + fmt::format("{} scenarios\n", scenarios.size());
+  return text + fmt::format("{} scenario{}\n", scenarios.size(), scenarios.size() == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -48,7 +49,10 @@ std::string scenario_directory(const CommandLine& line, const Host& host) {
     if (std::filesystem::is_directory(line.scenario_directory)) return line.scenario_directory;
     throw UsageError("--scenario-dir " + line.scenario_directory + ": there is no such folder");
   }
-  if (const auto folder = host.env("GRADCHECK_SCENARIOS")) return *folder;
+  if (const auto folder = host.env("GRADCHECK_SCENARIOS")) {
+    if (std::filesystem::is_directory(*folder)) return *folder;
+    throw UsageError("GRADCHECK_SCENARIOS=" + *folder + ": there is no such folder");
+  }
   const std::string installed = host.executable_directory + "/../share/gradcheck/scenarios";
   return std::filesystem::is_directory(installed) ? installed : GRADCHECK_SCENARIO_DIR;
 }

@@ -8,6 +8,7 @@
 
 #include "model/errors.h"
 #include "model/nearest.h"
+#include "reports/registry.h"
 
 namespace gradcheck {
 namespace {
@@ -78,8 +79,7 @@ void add_overrides(CLI::App& app, RawOptions& raw) {
 
 void add_output(CLI::App& app, CommandLine& line, RawOptions& raw) {
   const std::string group = "Output";
-  app.add_option("--format", line.format,
-                 "Report on standard output: console, json, junit, markdown")
+  app.add_option("--format", line.format, "Report on standard output: " + reporter_names())
       ->type_name("F")
       ->group(group);
   app.add_option("--report", raw.reports, "Also write a report; `-` replaces the one on stdout")
@@ -172,6 +172,9 @@ CommandLine parse_run(const std::vector<std::string>& arguments) {
   }
   take_overrides(app, raw, line.overrides);
   take_output(raw, line);
+  if (int{raw.version} + int{raw.list} + int{raw.validate} > 1) {
+    throw UsageError("give one of --list, --validate and --version");
+  }
   if (raw.version) line.command = Command::version;
   if (raw.list) line.command = Command::list;
   if (raw.validate) line.command = Command::validate;

@@ -20,7 +20,7 @@ ConsoleOptions console_options(const CommandLine& line, const Host& host) {
                                       host.env("CLICOLOR_FORCE"), host.env("TERM")};
   options.colour = use_colour(choice_from(line.color), environment, host.stdout_is_terminal);
   options.quiet = line.quiet;
-  options.verbosity = line.verbosity;
+  options.verbosity = line.quiet ? 0 : line.verbosity;
   if (host.stdout_columns > 0) {
     options.width = std::clamp<std::size_t>(static_cast<std::size_t>(host.stdout_columns), 80, 200);
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 
 #include "cli/commands.h"
@@ -14,10 +14,21 @@
 namespace gradcheck {
 namespace {
 
+// Reads no more than the decoder would take, and never from something endless.
 std::string text_of(const std::string& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    throw UsageError("cannot read " + path + ": not a file");
+  }
   std::ifstream file(path, std::ios::binary);
   if (!file) throw UsageError("cannot read " + path + ": " + std::strerror(errno));
-  return {std::istreambuf_iterator<char>(file), {}};
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error || size > kMaxReportBytes) throw UsageError("cannot read " + path + ": too large");
+  std::string text(static_cast<std::size_t>(size), '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text;
 }
 
 }  // namespace

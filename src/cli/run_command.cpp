@@ -67,11 +67,6 @@ class WipeFirst : public Reporter {
   const ProgressLine& progress_;
 };
 
-std::vector<Scenario> chosen_scenarios(const CommandLine& line, const Host& host) {
-  return apply_overrides(select(load_catalog(scenario_directory(line, host)), line.selection),
-                         line.overrides);
-}
-
 RunOptions run_options(const CommandLine& line, const std::vector<std::string>& argv,
                        const Host& host) {
   RunOptions options;
@@ -89,11 +84,15 @@ RunOptions run_options(const CommandLine& line, const std::vector<std::string>& 
 
 ExitCode run_command(const CommandLine& line, const std::vector<std::string>& argv,
                      const Host& host) {
-  std::vector<Scenario> scenarios = chosen_scenarios(line, host);
   RunOptions options = run_options(line, argv, host);
+  std::vector<Scenario> scenarios =
+      select(load_catalog(scenario_directory(line, host)), line.selection);
   for (Scenario& scenario : scenarios) {
-    options.control_not_run = select_arms(scenario, line.arms) || options.control_not_run;
+    const bool left_out = select_arms(scenario, line.arms);
+    scenario = apply_overrides(std::move(scenario), line.overrides);
+    if (left_out) options.incomplete.insert(scenario.name);
   }
+  scenarios = apply_overrides(scenarios, {});  // a matrix may have become one scenario
   FanOut reports = open_reports(line.format, line.reports, console_options(line, host));
   const ProgressLine progress(host.stderr_is_terminal && !line.quiet);
   options.arm.progress = [&](const std::string& text) { progress.show(text); };

@@ -32,16 +32,18 @@ Deadlines::Deadlines(int ranks, double total_s)
       pending_(static_cast<std::size_t>(ranks)) {}
 
 void Deadlines::set(int rank, const std::string& name, double seconds) {
-  pending_[static_cast<std::size_t>(rank)] = {with_seconds(name, seconds), after(seconds)};
+  Pending& pending = pending_[static_cast<std::size_t>(rank)];
+  pending = {with_seconds(name, seconds), after(seconds)};
+  if (hurried_) pending = {hurried_->name, std::min(pending.at, hurried_->at)};
 }
 
 void Deadlines::clear(int rank) { pending_[static_cast<std::size_t>(rank)] = {}; }
 
 void Deadlines::hurry(const std::string& name, double seconds) {
-  const auto limit = after(seconds);
+  hurried_ = {with_seconds(name, seconds), after(seconds)};
   for (Pending& pending : pending_) {
     const bool is_pending = pending.at != Clock::time_point::max();
-    if (is_pending && pending.at > limit) pending = {with_seconds(name, seconds), limit};
+    if (is_pending) pending = {hurried_->name, std::min(pending.at, hurried_->at)};
   }
 }
 
@@ -51,10 +53,11 @@ Clock::time_point Deadlines::next() const {
   return earliest;
 }
 
-std::vector<int> Deadlines::passed() const {
+std::vector<int> Deadlines::passed(double soon_s) const {
+  const auto now = after(soon_s);
   std::vector<int> ranks;
   for (std::size_t rank = 0; rank < pending_.size(); ++rank) {
-    if (Clock::now() >= pending_[rank].at) ranks.push_back(static_cast<int>(rank));
+    if (now >= pending_[rank].at) ranks.push_back(static_cast<int>(rank));
   }
   return ranks;
 }

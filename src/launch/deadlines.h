@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,13 +28,15 @@ class Deadlines {
 
   void set(int rank, const std::string& name, double seconds);
   void clear(int rank);  // the rank waits for others
-  // Brings every pending deadline forward to at most `seconds` from now.
+  // From now on no deadline is later than `seconds` from now, and all bear this name: those pending
+  // and those set later.
   void hurry(const std::string& name, double seconds);
 
   Clock::time_point next() const;  // the earliest of all
   bool total_passed() const { return Clock::now() >= total_; }
   const std::string& total_name() const { return total_name_; }
-  std::vector<int> passed() const;  // ranks, ascending
+  // Ranks whose deadline has passed, or will within `soon_s`; ascending.
+  std::vector<int> passed(double soon_s = 0) const;
   const std::string& name(int rank) const { return pending_[static_cast<std::size_t>(rank)].name; }
 
  private:
@@ -42,6 +45,7 @@ class Deadlines {
     Clock::time_point at = Clock::time_point::max();
   };
 
+  std::optional<Pending> hurried_;
   std::string total_name_;
   Clock::time_point total_;
   std::vector<Pending> pending_;

@@ -63,9 +63,10 @@ void RankLoop::read_channel(int rank) {
     state.channel.reset();
     return;
   }
+  const std::size_t scanned = state.partial.size();
   state.partial.append(buffer.data(), static_cast<std::size_t>(got));
   std::size_t start = 0;
-  for (auto end = state.partial.find('\n'); end != std::string::npos;
+  for (auto end = state.partial.find('\n', scanned); end != std::string::npos;
        end = state.partial.find('\n', start)) {
     events_.line(rank, std::string_view(state.partial).substr(start, end - start));
     start = end + 1;
@@ -96,7 +97,9 @@ void RankLoop::read_exits() {
                                     [&](const RankState& state) { return state.pid == exit->pid; });
     if (known == ranks_.end()) continue;  // a straggler of the arm before
     known->exited = true;
-    events_.exited(*exit);
+    ExitPacket ended = *exit;
+    ended.rank = static_cast<int>(known - ranks_.begin());
+    events_.exited(ended);
   }
 }
 
@@ -115,6 +118,11 @@ void RankLoop::send(int rank, const std::string& line) {
 void RankLoop::kill(int rank) {
   const RankState& state = ranks_[static_cast<std::size_t>(rank)];
   if (!state.exited) ::kill(static_cast<pid_t>(state.pid), SIGKILL);
+}
+
+bool RankLoop::all_exited() const {
+  return std::all_of(ranks_.begin(), ranks_.end(),
+                     [](const RankState& state) { return state.exited; });
 }
 
 bool RankLoop::all_ended() const {

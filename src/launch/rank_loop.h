@@ -33,7 +33,8 @@ class RankLoop {
   void send(int rank, const std::string& line);
   void kill(int rank);  // SIGKILL, if it still runs
 
-  bool all_ended() const;  // every process reaped and every channel drained
+  bool all_exited() const;  // every process reaped
+  bool all_ended() const;   // and every channel and stderr drained
   bool has_exited(int rank) const { return ranks_[static_cast<std::size_t>(rank)].exited; }
   // Last lines written to stderr, at most 4 KiB.
   const std::string& errors(int rank) const {

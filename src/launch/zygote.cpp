@@ -13,6 +13,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "launch/clock.h"
@@ -73,9 +74,14 @@ class SpawnSettings {
     sigset_t none;
     sigemptyset(&none);
     posix_spawnattr_setsigmask(&attributes_, &none);
+    sigset_t pipe;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);  // ignored here
+    posix_spawnattr_setsigdefault(&attributes_, &pipe);
     // Its own group: Ctrl-C reaches the front alone, which then ends the ranks in order.
     posix_spawnattr_setpgroup(&attributes_, 0);
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setflags(
+        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   }
   ~SpawnSettings() {
     posix_spawn_file_actions_destroy(&actions_);
@@ -94,8 +100,20 @@ class SpawnSettings {
 
 }  // namespace
 
-Zygote::Zygote(const std::string& binary, double spawn_timeout_s) : timeout_s_(spawn_timeout_s) {
+Zygote::Zygote(const std::string& binary, double spawn_timeout_s, int interrupt)
+    : timeout_s_(spawn_timeout_s), interrupt_(interrupt) {
   start(binary);
+  try {
+    await_ready(binary);
+  } catch (...) {
+    end();
+    throw;
+  }
+}
+
+Zygote::~Zygote() { end(); }
+
+void Zygote::await_ready(const std::string& binary) {
   const std::optional<ZygotePacket> packet = receive(timeout_s_);
   if (packet && std::holds_alternative<ReadyPacket>(*packet)) {
     ready_ = std::get<ReadyPacket>(*packet);
@@ -122,7 +140,7 @@ void Zygote::start(const std::string& binary) {
   }
 }
 
-Zygote::~Zygote() {
+void Zygote::end() {
   control_.reset();  // the zygote's sign to kill its ranks and end
   if (pid_ < 0) return;
   const auto deadline = after(kGoodbyeSeconds);
@@ -136,10 +154,10 @@ std::optional<ZygotePacket> Zygote::receive(double timeout_s) {
   const auto deadline = after(timeout_s);
   std::string buffer(kMaxPacketBytes, '\0');
   for (;;) {
-    pollfd ready{control_.get(), POLLIN, 0};
-    const int events = ::poll(&ready, 1, milliseconds_until(deadline));
+    std::array<pollfd, 2> waiting = {{{control_.get(), POLLIN, 0}, {interrupt_, POLLIN, 0}}};
+    const int events = ::poll(waiting.data(), waiting.size(), milliseconds_until(deadline));
     if (events < 0 && errno == EINTR) continue;
-    if (events <= 0) return std::nullopt;
+    if (events <= 0 || waiting[0].revents == 0) return std::nullopt;
     const ssize_t size = ::recv(control_.get(), buffer.data(), buffer.size(), 0);
     if (size < 0 && errno == EINTR) continue;
     if (size <= 0) throw InfrastructureError("the rank zygote has died: " + last_words());
@@ -186,6 +204,10 @@ ForkedRanks Zygote::fork_ranks(int ranks) {
     throw InfrastructureError("the rank zygote answered something else than `started`");
   }
   forked.pids = std::get<StartedPacket>(*answer).pids;
+  const std::set<std::int64_t> distinct(forked.pids.begin(), forked.pids.end());
+  const bool plausible = forked.pids.size() == static_cast<std::size_t>(ranks) &&
+                         distinct.size() == forked.pids.size() && *distinct.begin() > 1;
+  if (!plausible) throw InfrastructureError("the rank zygote named impossible processes");
   return forked;
 }
 

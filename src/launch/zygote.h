@@ -25,8 +25,9 @@ struct ForkedRanks {
 // Main thread only. Errors: InfrastructureError with the zygote's last words.
 class Zygote {
  public:
-  // Starts `binary` and waits until LibTorch is loaded, `spawn_timeout_s` at most.
-  Zygote(const std::string& binary, double spawn_timeout_s);
+  // Starts `binary` and waits until LibTorch is loaded, `spawn_timeout_s` at most. Waiting ends
+  // with an error as soon as `interrupt` is readable (−1: none).
+  Zygote(const std::string& binary, double spawn_timeout_s, int interrupt);
   ~Zygote();
   Zygote(const Zygote&) = delete;
   Zygote& operator=(const Zygote&) = delete;
@@ -40,6 +41,8 @@ class Zygote {
 
  private:
   void start(const std::string& binary);
+  void await_ready(const std::string& binary);
+  void end();  // closes the control socket and reaps the process
   std::optional<ZygotePacket> receive(double timeout_s);
   std::string last_words() const;
 
@@ -47,6 +50,7 @@ class Zygote {
   Descriptor log_;  // memory file that holds the zygote's own output
   pid_t pid_ = -1;
   double timeout_s_;
+  int interrupt_;
   ReadyPacket ready_;
 };
 

@@ -33,6 +33,10 @@ std::string_view name_of(DType dtype);
 // Unknown spellings become nullopt; the reader decides whether that is an error.
 std::optional<DType> dtype_from_name(std::string_view name);
 
+// "F32", "BF16", …: the spelling of safetensors files; empty where that format has none.
+std::string_view safetensors_name_of(DType dtype);
+std::optional<DType> dtype_from_safetensors_name(std::string_view name);
+
 // Bytes per element; 0 for `other`.
 std::size_t size_of(DType dtype);
 

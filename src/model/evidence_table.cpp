@@ -2,11 +2,17 @@
 #include "model/evidence_table.h"
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 #include <utility>
 
+#include "model/names.h"
+
 namespace gradcheck {
 namespace {
+
+constexpr std::array<std::string_view, 5> kRankEnds = {"running", "bye", "exited", "signalled",
+                                                       "deadline"};
 
 Entry entry_from(const TensorRecord& record) {
   const TensorStats& stats = record.stats;
@@ -30,6 +36,8 @@ Entry entry_from(const TensorRecord& record) {
 }
 
 }  // namespace
+
+std::string_view name_of(RankEnd end) { return name_at(kRankEnds, end); }
 
 EvidenceTable::EvidenceTable(int world_size)
     : world_size_(world_size), texts_(1), ranks_(static_cast<std::size_t>(world_size)) {}

@@ -52,6 +52,8 @@ enum class RankEnd : std::uint8_t {
   deadline,  // ended by the front
 };
 
+std::string_view name_of(RankEnd end);  // as in the report: "bye", "signalled", …
+
 // Names of deadlines that say nothing against the rank that met them: it waited for another.
 inline constexpr std::string_view kWaitedForOthers = "waiting for other ranks";
 inline constexpr std::string_view kAfterRank = "after rank";  // … 1 ended

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "model/finding.h"
+#include "model/zygote.h"
 
 namespace gradcheck {
 namespace {
@@ -113,6 +114,9 @@ std::string misfit_of(const Arm& arm, int ranks, std::int64_t steps) {
   const std::string dtype = arm.program.native ? arm.program.native->dtype : "";
   const Expect expect = expected_for(arm.expect, ranks, dtype);
   std::string problem;
+  if (arm.program.native && ranks > kMaxForkRanks) {
+    return "native programs run on at most " + std::to_string(kMaxForkRanks) + " ranks";
+  }
   if (arm.program.native && arm.program.native->fault) {
     problem = misfit_of_fault(*arm.program.native->fault, ranks, steps);
   }

@@ -2,6 +2,7 @@
 #include "model/native_parts.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace gradcheck {
 namespace {
@@ -49,12 +50,12 @@ constexpr NativePart kHooks[] = {
     {"sum", "a hook that sums and forgets to divide"},
 };
 constexpr NativePart kFaultKinds[] = {
-    {"raise", "throws an exception"},
-    {"kill", "SIGKILL to itself"},
-    {"hang", "stops for ever"},
-    {"exit", "exit status 0 without saying goodbye"},
-    {"skip_hook", "does not record the local gradient of `tensor`"},
-    {"skip_mark", "does not close the stage named by `tensor`"},
+    {"raise", "throws an exception", FaultNeeds::phase},
+    {"kill", "SIGKILL to itself", FaultNeeds::phase},
+    {"hang", "stops for ever", FaultNeeds::phase},
+    {"exit", "exit status 0 without saying goodbye", FaultNeeds::phase},
+    {"skip_hook", "does not record the local gradient of `tensor`", FaultNeeds::tensor},
+    {"skip_mark", "does not close the stage named by `tensor`", FaultNeeds::stage},
     {"skip_reduction", "all-reduce does nothing from `step` on"},
     {"corrupt_reduction", "all-reduce forgets the contribution of `rank`"},
 };
@@ -82,8 +83,28 @@ std::span<const NativePart> fault_kinds() { return kFaultKinds; }
 std::span<const NativePart> fault_phases() { return kFaultPhases; }
 
 bool contains(std::span<const NativePart> parts, std::string_view name) {
-  return std::any_of(parts.begin(), parts.end(),
-                     [name](const NativePart& part) { return part.name == name; });
+  return std::ranges::find(parts, name, &NativePart::name) != parts.end();
+}
+
+FaultNeeds needs_of_fault(std::string_view kind) {
+  const auto* found = std::ranges::find(kFaultKinds, kind, &NativePart::name);
+  return found == std::end(kFaultKinds) ? FaultNeeds::nothing : found->needs;
+}
+
+std::string_view default_path(std::string_view wrapper, std::string_view loss) {
+  if (wrapper == "none") return "direct";
+  return loss == "dense" ? "wrapped" : "redirected";
+}
+
+std::string misfit_of_path(std::string_view path, std::string_view wrapper, std::string_view loss) {
+  const bool has_wrapper = wrapper != "none";
+  const std::string subject = "path \"" + std::string(path) + "\" ";
+  if (has_wrapper == (path == "direct")) {
+    return subject + (has_wrapper ? "means no wrapper" : "needs a wrapper");
+  }
+  if (path != "wrapped" || loss == "dense") return "";
+  return subject + "returns logits; loss \"" + std::string(loss) +
+         "\" needs hidden states: use \"redirected\" or \"unwrapped\"";
 }
 
 }  // namespace gradcheck

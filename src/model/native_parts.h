@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace gradcheck {
 
+// What a fault of a kind must name, or it could never strike. A stage is named by `tensor`.
+enum class FaultNeeds : std::uint8_t { nothing, phase, tensor, stage };
+
 // Names of the native lab's parts. The scenario decoder refuses any other; gradcheck-rank has one
-// factory a name. A part may serve some others only: combinations are checked by the lab.
+// factory a name.
 struct NativePart {
   std::string_view name;
   std::string_view summary;
+  FaultNeeds needs = FaultNeeds::nothing;  // fault kinds only
 };
 
 std::span<const NativePart> native_models();
@@ -26,5 +32,14 @@ std::span<const NativePart> fault_kinds();
 std::span<const NativePart> fault_phases();
 
 bool contains(std::span<const NativePart> parts, std::string_view name);
+
+// `nothing` for a kind that does not exist.
+FaultNeeds needs_of_fault(std::string_view kind);
+
+// The path of a program that names none: the one that suits its wrapper and loss.
+std::string_view default_path(std::string_view wrapper, std::string_view loss);
+
+// Why a path does not go with this wrapper and loss; empty where it does.
+std::string misfit_of_path(std::string_view path, std::string_view wrapper, std::string_view loss);
 
 }  // namespace gradcheck

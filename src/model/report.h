@@ -28,6 +28,10 @@ struct RunInfo {
   std::string started_at;  // RFC 3339, UTC
   double duration_s = 0;
   std::string host;
+  // Of the first scenario's first arm; each arm has its own. 0 ranks: nothing was selected.
+  int world_size = 0;
+  std::string backend;
+  std::uint64_t seed = 0;
   Pairs versions;
   std::vector<std::string> argv;
   Pairs env;  // allow-listed variables only
@@ -108,7 +112,7 @@ struct SideTotals {
 
 struct RankRow {
   int rank = 0;
-  std::string end;  // bye | exited | signalled | deadline | running
+  std::string end;  // name_of(RankEnd); empty: not known
   int status = 0;   // exit status or signal
   std::string phase;
   std::string last_record;
@@ -172,7 +176,7 @@ struct ScenarioReport {
   Source source;
   Verdict verdict = Verdict::error;
   std::string reason;
-  std::string title;             // "qwen3-0.6b topology: 310 tensors"
+  std::string title;             // "qwen3_0_6b: 310 tensors"
   bool control_not_run = false;  // arms were left out with --arm
   double duration_s = 0;
   std::vector<ArmReport> arms;

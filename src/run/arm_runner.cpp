@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/arm_runner.h"
 
+#include <exception>
 #include <filesystem>
 #include <utility>
 
@@ -58,7 +59,8 @@ Zygote& ArmRunner::zygote() {
                               ": native scenarios need gradcheck-rank; build it with LibTorch "
                               "(scripts/setup), or name it in GRADCHECK_RANK");
   }
-  zygote_ = std::make_unique<Zygote>(options_.rank_binary, DeadlineSeconds().spawn);
+  zygote_ = std::make_unique<Zygote>(options_.rank_binary, DeadlineSeconds().spawn,
+                                     interrupt_.descriptor());
   versions_ = {{"torch", zygote_->ready().torch}};
   return *zygote_;
 }
@@ -77,8 +79,9 @@ void ArmRunner::judge_native(const Scenario& scenario, const Arm& arm, const std
   ArmEvidence evidence =
       run_native_arm(zygote(), {scenario, arm, run_id + "/" + scenario.name + "/" + arm.name,
                                 host_.temporary_directory, interrupt_, options_.progress});
-  adopt(report, judge({evidence.reader.table(), scenario.plan, evidence.payloads, scenario.steps,
-                       scenario.micro_steps, true, options_.all_tensors}));
+  adopt(report, judge({evidence.reader.table(), scenario.plan, evidence.payloads.views,
+                       scenario.steps, scenario.micro_steps, true, options_.all_tensors}));
+  if (!evidence.reader.table().refused().empty()) blame_ourselves(report.headline, report);
   hold_against_earlier_arms(scenario, evidence.reader.table(), report);
 }
 
@@ -87,17 +90,23 @@ void ArmRunner::hold_against_earlier_arms(const Scenario& scenario, const Eviden
   if (std::exchange(batches_scenario_, scenario.name) != scenario.name) batches_.clear();
   BatchDigests batches = batches_of(table);
   if (const auto difference = batches_differ(batches_, batches)) {
-    report.outcome = Outcome::error;
-    report.headline = *difference + ": arms of a scenario must run on the same data";
-    report.notes.push_back(report.headline);
+    blame_ourselves(*difference + ": arms of a scenario must run on the same data", report);
   }
   batches_.merge(batches);
+}
+
+// What went wrong on our side says nothing about the program: no expectation can be met by it.
+void ArmRunner::blame_ourselves(const std::string& sentence, ArmReport& report) {
+  report.outcome = Outcome::error;
+  report.headline = sentence;
+  tool_failed_ = true;
 }
 
 ArmReport ArmRunner::run(const Scenario& scenario, const Arm& arm, const std::string& run_id) {
   const auto start = Clock::now();
   ArmReport report;
   describe_program(scenario, arm, report);
+  tool_failed_ = false;
   try {
     if (const auto reason = reason_to_skip(scenario, arm)) {
       report.outcome = Outcome::skipped;
@@ -105,14 +114,18 @@ ArmReport ArmRunner::run(const Scenario& scenario, const Arm& arm, const std::st
     } else {
       judge_native(scenario, arm, run_id, report);
     }
-  } catch (const InfrastructureError& error) {
+  } catch (const std::exception& error) {
+    interrupt_.throw_if_any();
     zygote_.reset();  // the next arm starts afresh
-    report.outcome = Outcome::error;
-    report.headline = error.what();
+    blame_ourselves(error.what(), report);
   }
   const std::string dtype = arm.program.native ? arm.program.native->dtype : "";
   apply_expectation(report, arm.expect,
                     {scenario.ranks, dtype, options_.overridden, options_.fail_on});
+  if (tool_failed_) {
+    report.verdict = Verdict::error;
+    report.reason = report.headline;
+  }
   report.duration_s = seconds_since(start);
   return report;
 }

@@ -42,6 +42,7 @@ class ArmRunner {
                     ArmReport& report);
   void hold_against_earlier_arms(const Scenario& scenario, const EvidenceTable& table,
                                  ArmReport& report);
+  void blame_ourselves(const std::string& sentence, ArmReport& report);
   Zygote& zygote();
 
   const Host& host_;
@@ -49,6 +50,7 @@ class ArmRunner {
   ArmOptions options_;
   std::unique_ptr<Zygote> zygote_;
   Pairs versions_;
+  bool tool_failed_ = false;      // in the arm that is running
   std::string batches_scenario_;  // whose arms `batches_` belongs to
   BatchDigests batches_;
 };

@@ -18,12 +18,10 @@ namespace gradcheck {
 namespace {
 
 const std::string kWaited(kWaitedForOthers);
+constexpr double kKillPauseSeconds = 0.01;
+constexpr double kDrainSeconds = 1;
+constexpr double kReapSeconds = 5;  // for ended ranks; then the zygote itself is at fault
 constexpr std::uint64_t kPayloadBudget = std::uint64_t{4} << 30;  // bytes a run (evidence.md)
-
-// A rank names its payload files; only those of the run directory are opened.
-bool stays_inside(const std::filesystem::path& file) {
-  return file.is_relative() && std::find(file.begin(), file.end(), "..") == file.end();
-}
 
 // One arm from fork to the last exit. Ranks meet at a barrier after every step: there the front
 // asks for payloads, and lets them go on when all have answered.
@@ -35,45 +33,55 @@ class NativeArm {
         directory_(input.parent_directory),
         seconds_(deadlines_for(input.scenario.timeout_s)),
         deadlines_(world_size_, seconds_.total),
-        evidence_{EvidenceReader(input.run_id, world_size_), {}, {}},
+        reader_(input.run_id, world_size_),
         ranks_(static_cast<std::size_t>(world_size_)),
         loop_(zygote, world_size_, events()) {
     std::filesystem::create_directory(directory_.path() + "/payload");
   }
 
   ArmEvidence run() {
+    try {
+      return run_to_the_end();
+    } catch (...) {
+      end_all();  // no rank may outlive the run directory
+      throw;
+    }
+  }
+
+ private:
+  ArmEvidence run_to_the_end() {
     for (int rank = 0; rank < world_size_; ++rank) {
       deadlines_.set(rank, "spawn", seconds_.spawn);
       loop_.send(rank, control_to_line(program_of(rank)));
     }
-    while (!loop_.all_ended()) {
-      if (loop_.turn(deadlines_.next(), input_.interrupt.descriptor())) end_interrupted();
+    while (!loop_.all_exited()) {
+      if (Clock::now() > reap_limit_) throw InfrastructureError("ended ranks were not reaped");
+      if (loop_.turn(next_turn(), input_.interrupt.descriptor())) end_interrupted();
       keep_deadlines();
       meet_at_barrier();
     }
+    drain();
     for (int rank = 0; rank < world_size_; ++rank) record_end(rank);
-    open_payloads();
-    evidence_.reader.table().finish();
-    return std::move(evidence_);
+    Payloads payloads = open_payloads(directory_.path(), reader_.table());
+    reader_.table().finish();
+    return {std::move(reader_), std::move(payloads)};
   }
 
- private:
   struct RankState {
     bool at_barrier = false;
-    bool ended_badly = false;
-    int answers_due = 0;      // payload records
-    std::string ended_by_us;  // name of the deadline
+    std::size_t wants_sent = 0;  // of wants_; one at a time, so that neither side's buffer fills
+    std::string ended_by_us;     // name of the deadline
     ExitPacket exit;
   };
 
   RankEvents events() {
     return {[this](int rank, std::string_view line) { take_line(rank, line); },
-            [this](int rank, std::string_view rest) { evidence_.reader.end_of_stream(rank, rest); },
+            [this](int rank, std::string_view rest) { reader_.end_of_stream(rank, rest); },
             [this](const ExitPacket& exit) { take_exit(exit); }};
   }
 
   RankState& state(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
-  RankEvidence& record(int rank) { return evidence_.reader.table().rank(rank); }
+  RankEvidence& record(int rank) { return reader_.table().rank(rank); }
 
   RunRecord program_of(int rank) const {
     RunRecord run;
@@ -91,7 +99,7 @@ class NativeArm {
   }
 
   void take_line(int rank, std::string_view line) {
-    const AcceptedLine accepted = evidence_.reader.accept(rank, line);
+    const AcceptedLine accepted = reader_.accept(rank, line);
     switch (accepted.kind) {
       case LineKind::hello:
         deadlines_.set(rank, "rendezvous", seconds_.rendezvous);
@@ -104,10 +112,13 @@ class NativeArm {
         deadlines_.clear(rank);
         break;
       case LineKind::payload:
-        take_answer(rank);
+        ask_or_let_go(rank);
         break;
       case LineKind::bye:
         take_bye(rank);
+        break;
+      case LineKind::refused:
+        hurry_others(rank, "'s evidence was refused");
         break;
       default:
         break;
@@ -135,17 +146,17 @@ class NativeArm {
   }
 
   // Survivors of a bad end wait for a rank that will never answer.
-  void hurry_others(int rank) {
-    RankState& guilty = state(rank);
-    if (std::exchange(guilty.ended_badly, true)) return;
-    deadlines_.hurry(std::string(kAfterRank) + " " + std::to_string(rank) + " ended",
-                     seconds_.aftermath);
+  void hurry_others(int rank, const std::string& what = " ended") {
+    if (!aftermath_.empty()) return;
+    aftermath_ = std::string(kAfterRank) + " " + std::to_string(rank) + what;
+    deadlines_.hurry(aftermath_, seconds_.aftermath);
   }
 
   void end_rank(int rank, const std::string& deadline) {
     if (loop_.has_exited(rank) || !state(rank).ended_by_us.empty()) return;
-    state(rank).ended_by_us = deadline;
+    state(rank).ended_by_us = aftermath_.empty() ? deadline : aftermath_;
     loop_.kill(rank);
+    reap_limit_ = after(kReapSeconds);
   }
 
   // Nobody can hold it against a rank that it waited at the barrier for one that never came.
@@ -153,24 +164,42 @@ class NativeArm {
     end_rank(rank, state(rank).at_barrier ? kWaited : deadline);
   }
 
-  // One rank's silence is every rank's: those that wait for it are ended with it.
+  // One rank's silence is every rank's: those that wait for it are ended with it. Deadlines of
+  // ranks that wait for each other lie close together, so all that are about to pass count as
+  // passed: which of the ranks is behind is the judge's to say.
   void keep_deadlines() {
     for (int rank = 0; deadlines_.total_passed() && rank < world_size_; ++rank) {
       end_late(rank, deadlines_.total_name());
     }
-    const std::vector<int> late = deadlines_.passed();
-    for (const int rank : late) {
+    if (deadlines_.passed().empty()) return;
+    for (const int rank : deadlines_.passed(seconds_.step / 4)) {
       end_late(rank, deadlines_.name(rank));
       deadlines_.clear(rank);
     }
-    for (int rank = 0; !late.empty() && rank < world_size_; ++rank) {
+    for (int rank = 0; rank < world_size_; ++rank) {
       if (!record(rank).bye) end_rank(rank, kWaited);
     }
   }
 
-  void end_interrupted() {
+  // Ranks that were ended take a moment to die; no need to spin meanwhile.
+  Clock::time_point next_turn() const {
+    return std::max(deadlines_.next(), after(kKillPauseSeconds));
+  }
+
+  // What dead ranks left in their pipes. A child that a rank started may hold them open for ever.
+  void drain() {
+    const auto limit = after(kDrainSeconds);
+    while (!loop_.all_ended() && Clock::now() < limit) loop_.turn(limit, -1);
+  }
+
+  void end_all() {
     for (int rank = 0; rank < world_size_; ++rank) loop_.kill(rank);
-    while (!loop_.all_ended()) loop_.turn(after(1), -1);
+    const auto limit = after(kReapSeconds);
+    while (!loop_.all_exited() && Clock::now() < limit) loop_.turn(limit, -1);
+  }
+
+  void end_interrupted() {
+    end_all();
     input_.interrupt.throw_if_any();
   }
 
@@ -187,23 +216,29 @@ class NativeArm {
 
   void meet_at_barrier() {
     if (!barrier_is_complete()) return;
-    EvidenceTable& table = evidence_.reader.table();
+    EvidenceTable& table = reader_.table();
     table.finish();
     const auto share = kPayloadBudget / static_cast<std::uint64_t>(world_size_) /
                        static_cast<std::uint64_t>(input_.scenario.steps);
-    const std::vector<Want> wants = wanted_payloads(table, step_, share);
+    wants_ = wanted_payloads(table, step_++, share);
     for (int rank = 0; rank < world_size_; ++rank) {
       if (!std::exchange(state(rank).at_barrier, false)) continue;
-      deadlines_.set(rank, "step", seconds_.step);
-      for (const Want& want : wants) loop_.send(rank, control_to_line(want));
-      state(rank).answers_due = static_cast<int>(wants.size());
-      if (wants.empty()) loop_.send(rank, control_to_line(GoRecord{step_}));
+      state(rank).wants_sent = 0;
+      ask_or_let_go(rank);
     }
-    ++step_;
   }
 
-  void take_answer(int rank) {
-    if (--state(rank).answers_due == 0) loop_.send(rank, control_to_line(GoRecord{step_ - 1}));
+  void ask_or_let_go(int rank) {
+    deadlines_.set(rank, "step", seconds_.step);
+    const std::size_t next = state(rank).wants_sent++;
+    const bool asks = next < wants_.size();
+    loop_.send(rank, asks ? control_to_line(wants_[next]) : control_to_line(GoRecord{step_ - 1}));
+  }
+
+  // A status other than the announced one is an end of its own (a crash in a destructor, say).
+  bool said_goodbye(int rank) {
+    const auto& bye = record(rank).bye;
+    return bye && (bye->status != 0 || state(rank).exit.status == 0);
   }
 
   void record_end(int rank) {
@@ -215,28 +250,8 @@ class NativeArm {
     evidence.deadline = ended.ended_by_us;
     evidence.end = !ended.ended_by_us.empty() ? RankEnd::deadline
                    : ended.exit.signal != 0   ? RankEnd::signalled
-                   : evidence.bye             ? RankEnd::bye
+                   : said_goodbye(rank)       ? RankEnd::bye
                                               : RankEnd::exited;
-  }
-
-  void open_payloads() {
-    for (int rank = 0; rank < world_size_; ++rank) {
-      for (const PayloadRecord& payload : record(rank).payloads) open_payload(rank, payload);
-    }
-  }
-
-  void open_payload(int rank, const PayloadRecord& payload) {
-    try {
-      if (!stays_inside(payload.file)) throw InfrastructureError("file lies outside the run");
-      SafetensorsFile file(directory_.path() + "/" + payload.file);
-      for (const auto& [key, view] : file.tensors()) {
-        evidence_.payloads[{payload.step, payload.micro, payload.stage, rank, key}] = view;
-      }
-      evidence_.files.push_back(std::move(file));
-    } catch (const InfrastructureError& error) {
-      evidence_.reader.table().refuse("rank " + std::to_string(rank) +
-                                      ", payload: " + error.what());
-    }
   }
 
   const NativeArmInput& input_;
@@ -244,9 +259,12 @@ class NativeArm {
   RunDirectory directory_;
   DeadlineSeconds seconds_;
   Deadlines deadlines_;
-  ArmEvidence evidence_;
+  EvidenceReader reader_;
   std::vector<RankState> ranks_;
-  std::int64_t step_ = 0;
+  std::int64_t step_ = 0;    // that the next barrier closes
+  std::vector<Want> wants_;  // of the last barrier
+  std::string aftermath_;    // once a rank has ended badly: what other deadlines are called
+  Clock::time_point reap_limit_ = Clock::time_point::max();
   RankLoop loop_;  // last: ends before what its events touch
 };
 

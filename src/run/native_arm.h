@@ -2,14 +2,12 @@
 #pragma once
 #include <functional>
 #include <string>
-#include <vector>
 
 #include "evidence/read/reader.h"
-#include "evidence/read/safetensors.h"
 #include "launch/zygote.h"
-#include "model/payload_view.h"
 #include "model/scenario.h"
 #include "run/interrupt.h"
+#include "run/payloads.h"
 
 namespace gradcheck {
 
@@ -26,8 +24,7 @@ struct NativeArmInput {
 // into. Movable; the run directory is gone already (mapped files outlive their names).
 struct ArmEvidence {
   EvidenceReader reader;
-  std::vector<SafetensorsFile> files;
-  PayloadViews payloads;
+  Payloads payloads;
 };
 
 // Forks the arm's ranks from `zygote`, hands each its program, gathers their evidence step by step,

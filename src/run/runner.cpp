@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "launch/clock.h"
+#include "model/errors.h"
 #include "run/interrupt.h"
 
 namespace gradcheck {
@@ -34,7 +35,9 @@ std::optional<std::int64_t> source_date_epoch(const Host& host) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
   const bool whole = error == std::errc() && end == text->data() + text->size();
-  return whole ? std::optional(value) : std::nullopt;
+  constexpr std::int64_t kYear10000 = 253402300800;
+  if (whole && value >= 0 && value < kYear10000) return value;
+  throw UsageError("SOURCE_DATE_EPOCH=" + *text + ": must be seconds from 1970 to the year 9999");
 }
 
 // FNV-1a (Fowler, Noll, Vo): an id, not a checksum.
@@ -114,13 +117,15 @@ class Runner {
     report.file = scenario.file;
     report.description = scenario.description;
     report.source = scenario.source;
-    report.control_not_run = options_.control_not_run;
+    report.control_not_run = options_.incomplete.contains(scenario.name);
     report.verdict = Verdict::skip;
     for (const Arm& arm : scenario.arms) {
       ArmReport arm_report = arms_.run(scenario, arm, run_id);
       if (epoch_) arm_report.duration_s = 0;
-      report.verdict = worse(report.verdict, arm_report.verdict);
-      if (report.reason.empty() && arm_report.verdict == report.verdict) {
+      const Verdict before = report.verdict;
+      report.verdict = worse(before, arm_report.verdict);
+      const bool first = report.arms.empty() || report.verdict != before;
+      if (first || (report.reason.empty() && arm_report.verdict == before)) {
         report.reason = arm_report.reason;
       }
       report.arms.push_back(std::move(arm_report));

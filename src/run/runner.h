@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,8 @@ struct RunOptions {
   ArmOptions arm;
   std::vector<std::string> argv;
   std::string tool_version;
-  bool control_not_run = false;  // --arm left arms out
-  std::string options_text;      // overrides in words; part of the reproducible run id
+  std::set<std::string> incomplete;  // scenarios of which --arm left arms out
+  std::string options_text;          // overrides in words; part of the reproducible run id
 };
 
 // Runs scenarios whose overrides have been applied, one after the other, and tells `reporter`.

@@ -17,10 +17,12 @@ namespace fs = std::filesystem;
 std::vector<fs::path> json_files_in(const std::string& folder) {
   std::vector<fs::path> files;
   std::error_code error;
+  std::error_code ignored;  // what cannot be looked at is read, and refused with its reason
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     const bool hidden = entry->path().filename().string().starts_with('.');
-    if (entry->path().extension() == ".json" && !hidden && !entry->is_directory()) {
+    if (entry->path().extension() == ".json" && !hidden &&
+        !fs::is_directory(entry->path(), ignored)) {
       files.push_back(entry->path());
     }
   }

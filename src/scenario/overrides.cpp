@@ -11,6 +11,7 @@
 namespace gradcheck {
 namespace {
 
+constexpr std::int64_t kMaxSteps = 1'000'000;
 constexpr std::uint64_t kMaxSeed = std::uint64_t{1} << 53;  // exact in any JSON reader
 
 void require(bool right, const std::string& message) {
@@ -30,7 +31,8 @@ void refuse_bad_values(const Overrides& overrides) {
   const double timeout_s = overrides.timeout_s.value_or(1);
   require(ranks >= 1 && ranks <= kMaxRanks,
           "--ranks: must be from 1 to " + std::to_string(kMaxRanks));
-  require(overrides.steps.value_or(1) >= 1, "--steps: must be at least 1");
+  require(overrides.steps.value_or(1) >= 1 && overrides.steps.value_or(1) <= kMaxSteps,
+          "--steps: must be from 1 to " + std::to_string(kMaxSteps));
   require(overrides.seed.value_or(0) <= kMaxSeed, "--seed: must be at most 2^53");
   require(timeout_s > 0 && timeout_s <= 86400,
           "--timeout: must be more than 0 and at most 86400 seconds");

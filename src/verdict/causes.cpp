@@ -78,6 +78,8 @@ class Investigator {
         return simple(finding, Cause::duplicate_data, certain);
       case 606:
         return ignored(finding);
+      case 804:
+        return skipped();
       default:
         return;
     }
@@ -205,6 +207,16 @@ class Investigator {
       const auto& names = wrapper->ignored;
       if (std::find(names.begin(), names.end(), name) == names.end()) continue;
       claim(Cause::ignored_parameter, certain, finding.model, {name});
+    }
+  }
+
+  void skipped() {
+    for (const StepFacts& step : context_.facts.steps) {
+      if (!skipped_by_some(step)) continue;
+      claim(Cause::scaler_mismatch, certain, "",
+            {fmt::format("{} skipped step {}, {} took it", ranks_text(step.skipped), step.step,
+                         ranks_text(step.stepped))});
+      return;
     }
   }
 

@@ -36,15 +36,17 @@ class Stages {
   }
 
  private:
-  // `final` and `after` are due only where an optimizer stepped (verdicts.md §6).
+  // `final` and `after` are due only where an optimizer stepped (verdicts.md §6). A step without
+  // any backward is told by check_each_step.
   void check_step(NameId model, const StepFacts& step) {
     for (const MicroFacts& micro : step.micros) {
       const Moment moment{step.step, micro.micro};
-      if (!had_backward(model, moment)) continue;
+      if (!had_backward(context_.facts, model, moment)) continue;
       demand(model, moment, Stage::local);
       demand(model, moment, Stage::reduced);
     }
-    if (step.stepped.empty()) return;
+    const bool taken = enters_step(context_.table(), context_.facts, step.step, model);
+    if (!taken || step.micros.empty()) return;
     demand(model, {step.step, step.last_micro()}, Stage::final);
     demand(model, {step.step, step.last_micro()}, Stage::after);
   }
@@ -74,20 +76,6 @@ class Stages {
     return false;
   }
 
-  // A backward event of this model, or gradients of it without any event.
-  bool had_backward(NameId model, Moment moment) const {
-    const auto name = context_.table().text(model);
-    const bool seen = any_event([&](const EventRecord& event) {
-      return event.type == EventType::backward && event.step == moment.step &&
-             event.micro == moment.micro && concerns(event, name);
-    });
-    const auto& rows = context_.table().rows();
-    return seen || std::any_of(rows.begin(), rows.end(), [&](const RowKey& key) {
-             return key.model == model && key.kind == TensorKind::grad && key.step == moment.step &&
-                    key.micro == moment.micro;
-           });
-  }
-
   bool has_forward(NameId model, std::int64_t step) const {
     const auto name = context_.table().text(model);
     return any_event([&](const EventRecord& event) {
@@ -112,6 +100,34 @@ class Stages {
 
 // --- steps
 
+void check_micro_steps(const StepFacts& step, std::int64_t micro_steps, FindingSet& findings) {
+  const auto ran = static_cast<std::int64_t>(step.micros.size());
+  if (ran > 0 && ran != micro_steps) {
+    findings.add({604,
+                  "",
+                  "",
+                  step.step,
+                  {},
+                  fmt::format("{} of {} micro-steps were recorded", ran, micro_steps)});
+  }
+}
+
+// What each step lacks. A step that every rank skipped lacks nothing, and proves nothing.
+void check_each_step(const Context& context, FindingSet& findings) {
+  for (const StepFacts& step : context.facts.steps) {
+    if (step.micros.empty() && !step.stepped.empty()) {
+      findings.add(
+          {604, "", "", step.step, step.stepped,
+           fmt::format("step {} was taken, but no gradient of it was recorded", step.step)});
+    }
+    if (context.input.native) check_micro_steps(step, context.input.micro_steps, findings);
+    if (!skipped_by_some(step)) continue;
+    findings.add(
+        {804, "", "", step.step, step.skipped,
+         fmt::format("step {} was skipped by {} only", step.step, ranks_text(step.skipped))});
+  }
+}
+
 // Skipped steps count: a rank that skips one has still come to it.
 int steps_of(const RankEvidence& rank) {
   std::set<std::int64_t> steps;
@@ -133,8 +149,8 @@ void check_steps(const Context& context, FindingSet& findings) {
       if (counts[static_cast<std::size_t>(rank)] == *least) behind.push_back(rank);
     }
     findings.say(804,
-                 fmt::format("{} took {} optimizer steps where others took {}", ranks_text(behind),
-                             *least, *most),
+                 fmt::format("{} took {} where others took {}", ranks_text(behind),
+                             counted(static_cast<std::uint64_t>(*least), "optimizer step"), *most),
                  behind);
   }
   if (context.input.native && *most < context.input.steps) {
@@ -194,6 +210,7 @@ void find_gaps(const Context& context, FindingSet& findings) {
   Stages stages(context, findings);
   for (const NameId model : trained_models(context.facts)) stages.check(model);
   check_steps(context, findings);
+  check_each_step(context, findings);
   check_data(context, findings);
 }
 

@@ -13,8 +13,8 @@
 namespace gradcheck {
 namespace {
 
-template <class T>
 // An empty list restricts nothing.
+template <class T>
 bool is_listed(const std::vector<T>& list, const T& value) {
   return list.empty() || std::find(list.begin(), list.end(), value) != list.end();
 }

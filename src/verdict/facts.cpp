@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <tuple>
 
 namespace gradcheck {
 namespace {
@@ -43,7 +44,6 @@ Steps read_steps(const EvidenceTable& table) {
 std::vector<StepFacts> flatten(const Steps& steps) {
   std::vector<StepFacts> flat;
   for (const auto& [number, building] : steps) {
-    if (building.micros.empty()) continue;
     StepFacts& step = flat.emplace_back();
     step.step = number;
     for (const auto& [micro, no_sync] : building.micros) step.micros.push_back({micro, no_sync});
@@ -80,6 +80,32 @@ void take_inventory(const EvidenceTable& table, Facts& facts) {
   }
 }
 
+// A backward whose model has no row concerns no tensor.
+void note_backward(const EvidenceTable& table, const EventRecord& event, Facts& facts) {
+  const auto model = event.model.empty() ? std::optional<NameId>(0) : table.find_text(event.model);
+  if (model) facts.backwards.insert({{event.step, event.micro}, *model});
+}
+
+void note_taken(const EventRecord& event, Facts& facts) {
+  auto& taken = facts.taken[event.step];
+  const bool known = std::any_of(taken.begin(), taken.end(), [&](const EventRecord* other) {
+    return std::tie(other->model, other->names) == std::tie(event.model, event.names);
+  });
+  if (!known) taken.push_back(&event);
+}
+
+void index_events(const EvidenceTable& table, Facts& facts) {
+  for (int rank = 0; rank < table.world_size(); ++rank) {
+    for (const EventRecord& event : table.rank(rank).events) {
+      if (event.type == EventType::backward) note_backward(table, event, facts);
+      if (event.type == EventType::optimizer_step && !event.skipped) note_taken(event, facts);
+    }
+  }
+  for (const RowKey& key : table.rows()) {
+    if (key.kind == TensorKind::grad) facts.backwards.insert({{key.step, key.micro}, key.model});
+  }
+}
+
 bool has_backward(const RankEvidence& rank) {
   return std::any_of(rank.events.begin(), rank.events.end(),
                      [](const EventRecord& event) { return event.type == EventType::backward; });
@@ -99,8 +125,17 @@ Facts arrange(const EvidenceTable& table) {
   Facts facts;
   take_inventory(table, facts);
   facts.steps = flatten(read_steps(table));
+  index_events(table, facts);
   return facts;
 }
+
+// A rank with two optimizers may take a step with one and skip it with the other.
+bool skipped_by_some(const StepFacts& step) {
+  return !step.skipped.empty() && !std::includes(step.skipped.begin(), step.skipped.end(),
+                                                 step.stepped.begin(), step.stepped.end());
+}
+
+bool skipped_by_all(const StepFacts& step) { return step.stepped.empty() && !step.skipped.empty(); }
 
 std::vector<Moment> open_window(const EvidenceTable& table, const StepFacts& step,
                                 TensorId tensor) {
@@ -117,6 +152,7 @@ std::vector<Moment> open_window(const EvidenceTable& table, const StepFacts& ste
 std::vector<Moment> own_window(const StepFacts& step) {
   std::vector<Moment> window;
   for (const MicroFacts& micro : step.micros) window.push_back({step.step, micro.micro});
+  if (window.empty()) window.push_back({step.step, step.last_micro()});
   return window;
 }
 
@@ -132,16 +168,23 @@ int reductions_in(const Facts& facts, std::span<const Moment> window) {
   return std::max(1, reductions);
 }
 
-bool enters_step(const EvidenceTable& table, std::int64_t step, TensorId tensor) {
-  for (int rank = 0; rank < table.world_size(); ++rank) {
-    for (const EventRecord& event : table.rank(rank).events) {
-      if (event.type == EventType::optimizer_step && event.step == step && !event.skipped &&
-          covers(table, event, tensor)) {
-        return true;
-      }
-    }
-  }
-  return false;
+bool had_backward(const Facts& facts, NameId model, Moment moment) {
+  return facts.backwards.contains({moment, 0}) || facts.backwards.contains({moment, model});
+}
+
+bool enters_step(const EvidenceTable& table, const Facts& facts, std::int64_t step, NameId model) {
+  const auto taken = facts.taken.find(step);
+  return taken != facts.taken.end() &&
+         std::any_of(taken->second.begin(), taken->second.end(),
+                     [&](const EventRecord* event) { return concerns(*event, table.text(model)); });
+}
+
+bool enters_step(const EvidenceTable& table, const Facts& facts, std::int64_t step,
+                 TensorId tensor) {
+  const auto taken = facts.taken.find(step);
+  return taken != facts.taken.end() &&
+         std::any_of(taken->second.begin(), taken->second.end(),
+                     [&](const EventRecord* event) { return covers(table, *event, tensor); });
 }
 
 bool concerns(const EventRecord& event, std::string_view model) {
@@ -151,8 +194,9 @@ bool concerns(const EventRecord& event, std::string_view model) {
 bool covers(const EvidenceTable& table, const EventRecord& event, TensorId tensor) {
   if (!concerns(event, table.text(tensor.model))) return false;
   if (event.names.empty()) return true;
+  const std::string whole = payload_name(table, tensor);
   return std::any_of(event.names.begin(), event.names.end(), [&](const std::string& name) {
-    return name == table.text(tensor.name) || name == payload_name(table, tensor);
+    return name == table.text(tensor.name) || name == whole;
   });
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "model/evidence_table.h"
@@ -42,23 +45,38 @@ struct StepFacts {
 struct Facts {
   std::vector<NameId> models;       // in order of first appearance
   std::vector<TensorId> inventory;  // required a gradient on some rank; a tied name is its owner's
-  std::vector<StepFacts> steps;     // with a backward on any rank, ascending
+  std::vector<StepFacts> steps;     // with a backward or an optimizer step on any rank, ascending
+  std::set<std::pair<Moment, NameId>> backwards;  // by model; 0: of a backward that names none
+  // Optimizer steps that were taken, by step; what several ranks say alike is here once. The events
+  // belong to the table.
+  std::map<std::int64_t, std::vector<const EventRecord*>> taken;
 };
 
 Facts arrange(const EvidenceTable& table);
+
+// True if some ranks skipped the step that others took.
+bool skipped_by_some(const StepFacts& step);
+
+// True if an optimizer came to the step and no rank took it.
+bool skipped_by_all(const StepFacts& step);
 
 // The micro-steps whose gradients are in the tensor's gradient when the optimizer takes it in
 // `step`: all since it was last cleared, by the events of the first rank that ran a backward.
 std::vector<Moment> open_window(const EvidenceTable& table, const StepFacts& step, TensorId tensor);
 
-// The micro-steps of `step` alone.
+// The micro-steps of `step` alone; never empty: a step without any has one that was not recorded.
 std::vector<Moment> own_window(const StepFacts& step);
 
 // How many of the window's backwards ended in a reduction; at least 1.
 int reductions_in(const Facts& facts, std::span<const Moment> window);
 
-// True if some optimizer took the tensor's gradient in this step.
-bool enters_step(const EvidenceTable& table, std::int64_t step, TensorId tensor);
+// True if a backward of this model ran in this micro-step, or left a gradient there.
+bool had_backward(const Facts& facts, NameId model, Moment moment);
+
+// True if some optimizer took a gradient of this model, or of this tensor, in this step.
+bool enters_step(const EvidenceTable& table, const Facts& facts, std::int64_t step, NameId model);
+bool enters_step(const EvidenceTable& table, const Facts& facts, std::int64_t step,
+                 TensorId tensor);
 
 // True if the event concerns the tensor: its `model` and `names` are empty or name it.
 bool covers(const EvidenceTable& table, const EventRecord& event, TensorId tensor);

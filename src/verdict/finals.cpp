@@ -70,8 +70,10 @@ class Finals {
     const bool should_agree = line.role == Role::shared || line.role == Role::undeclared;
     if (should_agree && !agreement.equal()) {
       ++totals_.differed_after;
-      if (!result.differed) add(101, minority(agreement), "at `final`, though equal at `reduced`");
+      const int code = line.role == Role::undeclared ? 606 : 101;
+      if (!result.differed) add(code, minority(agreement), "at `final`, though equal at `reduced`");
     }
+    judge_absence(agreement, line.role);
     for (const int rank : line.group) judge_change(key, rank);
   }
 
@@ -79,8 +81,9 @@ class Finals {
 
   void note_changes() const {
     if (reshaped_ > 0) {
-      notes_.push_back(fmt::format(
-          "{} gradients were changed element by element between reduction and step", reshaped_));
+      notes_.push_back(fmt::format("{} {} changed element by element between reduction and step",
+                                   counted(reshaped_, "gradient"),
+                                   reshaped_ == 1 ? "was" : "were"));
     }
   }
 
@@ -90,13 +93,32 @@ class Finals {
                    std::move(ranks), std::move(detail)});
   }
 
-  // A non-finite gradient has its own findings; a factor cannot be read from it.
+  // Dropped between reduction and step: on some ranks they part; on all nobody knows why.
+  void judge_absence(const Agreement& agreement, Role role) {
+    std::vector<int> dropped;
+    for (const int rank : agreement.absent) {
+      const Entry* reduced = find_entry(context_.table(), result_->reduced, rank);
+      if (reduced != nullptr && reduced->state != TensorState::absent) dropped.push_back(rank);
+    }
+    if (dropped.empty()) return;
+    const bool accuses = !agreement.present.empty() && role != Role::undeclared;
+    add(accuses ? 102 : 604, dropped, "absent at `final`, though present at `reduced`");
+  }
+
+  static bool is_finite(const Entry& entry) {
+    return entry.state == TensorState::finite || entry.state == TensorState::zero;
+  }
+
+  // A gradient that was not finite before has its own findings; a factor cannot be read from it.
   void judge_change(const RowKey& key, int rank) {
     const Entry* final = find_entry(context_.table(), key, rank);
     const Entry* reduced = find_entry(context_.table(), result_->reduced, rank);
     if (final == nullptr || reduced == nullptr || final->state == TensorState::absent) return;
     const bool untouched = final->digest == reduced->digest && final->dtype == reduced->dtype;
     if (untouched || reduced->state == TensorState::nonfinite) return;
+    if (final->state == TensorState::nonfinite && is_finite(*reduced)) {
+      return add(701, {rank}, "at `final`, though finite at `reduced`");
+    }
     const auto scaling = scaling_between(context_.table(), *reduced, *final);
     if (!scaling) return add(604, {rank}, "changed between `reduced` and `final`, how is unknown");
     judge_scaling(*scaling, *final, rank);
@@ -123,7 +145,7 @@ class Finals {
   std::vector<std::string>& notes_;
   const GradientResult* result_ = nullptr;
   SideTotals totals_;
-  int reshaped_ = 0;
+  std::uint64_t reshaped_ = 0;
 };
 
 }  // namespace

@@ -65,19 +65,23 @@ bool FindingSet::has(int code) const {
 std::string FindingSet::message_of(const Key& key, const Finding& finding) const {
   const auto& [code, model, detail] = key;
   // The title of 604 speaks of everything; its detail says what is missing.
+  if (code == 604 && finding.count == 0) return detail;
   if (code == 604) return fmt::format("{}: {}", detail, counted(finding.count, "tensor"));
   std::string message(find_code(code)->title);
-  if (finding.count > 0) message += ": " + share_of_inventory(code, model, finding.count);
+  if (finding.count > 0) message += ": " + share_of_inventory(key, finding.count);
   return detail.empty() ? message : message + "; " + detail;
 }
 
-// Parameters and buffers are not counted against the inventory of gradients.
-std::string FindingSet::share_of_inventory(int code, std::string_view model,
-                                           std::uint64_t count) const {
-  if (code >= 300 && code < 600) return std::to_string(count);
+// Parameters and buffers are not counted against the inventory of gradients; a detail of 606 says
+// that it speaks of something beside them.
+std::string FindingSet::share_of_inventory(const Key& key, std::uint64_t count) const {
+  const auto& [code, model, detail] = key;
+  const bool beside = (code >= 300 && code < 600) || (code == 606 && !detail.empty());
+  if (beside) return std::to_string(count);
   const auto& inventory = context_.facts.inventory;
+  const std::string_view name = model;
   const auto of = std::count_if(inventory.begin(), inventory.end(), [&](const TensorId& tensor) {
-    return context_.table().text(tensor.model) == model;
+    return context_.table().text(tensor.model) == name;
   });
   return fmt::format("{} of {}", count, of);
 }

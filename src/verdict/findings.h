@@ -43,7 +43,7 @@ class FindingSet {
  private:
   using Key = std::tuple<int, std::string, std::string>;  // code, model, detail
   std::string message_of(const Key& key, const Finding& finding) const;
-  std::string share_of_inventory(int code, std::string_view model, std::uint64_t count) const;
+  std::string share_of_inventory(const Key& key, std::uint64_t count) const;
 
   const Context& context_;
   std::map<Key, Finding> findings_;

@@ -102,9 +102,38 @@ bool passes(const std::optional<AuditQuestion>& question) {
   return question && audit(*question).result == RungResult::pass;
 }
 
+int badness(RungResult result) {
+  switch (result) {
+    case RungResult::fail:
+      return 3;
+    case RungResult::inconclusive:
+      return 2;
+    case RungResult::pass:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+std::set<TensorId> unrecorded_tensors(const Context& context,
+                                      const std::vector<GradientResult>& results) {
+  const auto& inventory = context.facts.inventory;
+  std::set<TensorId> tensors(inventory.begin(), inventory.end());
+  for (const RowKey& key : context.table().rows()) {
+    const TensorId tensor{key.model, key.name};
+    if (key.stage != Stage::reduced || !tensors.contains(tensor)) continue;
+    const auto& group = context.plan.line(tensor).group;
+    if (compare_ranks(context.table().entries(key), group).complete()) tensors.erase(tensor);
+  }
+  for (const GradientResult& result : results) {
+    if (result.unrecorded) tensors.insert(result.tensor);
+  }
+  return tensors;
+}
+
 const Entry* find_entry(const EvidenceTable& table, const RowKey& key, int rank) {
   const auto entries = table.entries(key);
-  if (entries.empty()) return nullptr;
+  if (static_cast<std::size_t>(rank) >= entries.size()) return nullptr;
   const Entry& entry = entries[static_cast<std::size_t>(rank)];
   return entry.recorded ? &entry : nullptr;
 }

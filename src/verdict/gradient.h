@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -56,6 +57,7 @@ struct GradientResult {
   int reductions = 1;          // in the window
   bool carried_over = false;   // the window that fits crosses an optimizer step
   bool used = false;           // an optimizer took it; the others are not judged
+  bool unrecorded = false;     // missing on some rank although its step needed it or its model ran
 
   Agreement agreement;
   Spread spread;
@@ -74,6 +76,7 @@ struct GradientResult {
   bool nonfinite = false;  // on some rank
   bool proved = false;     // locals recorded, not zero everywhere, not equal on all ranks
   bool all_locals_zero = false;
+  bool exact = false;  // of one rank: the value is its window's sum bit for bit
 
   std::array<RungResult, kRungs> rungs;
   std::array<std::string, kRungs> reasons;
@@ -110,7 +113,15 @@ WeightTable own_weights(const Context& context, const GradientResult& result, in
 
 bool passes(const std::optional<AuditQuestion>& question);
 
-// The same, from the table: null where nothing is recorded.
+// Failures are worst, what does not apply is best.
+int badness(RungResult result);
+
+// Inventory tensors that lack a `reduced` record on some rank: in a step where one was due, or
+// everywhere. Whether an optimizer took them does not matter.
+std::set<TensorId> unrecorded_tensors(const Context& context,
+                                      const std::vector<GradientResult>& results);
+
+// The same, from the table: null where nothing is recorded or there is no such rank.
 const Entry* find_entry(const EvidenceTable& table, const RowKey& key, int rank);
 
 }  // namespace gradcheck

@@ -41,7 +41,6 @@ class Finder {
   // What is not there, and what cannot be compared.
   void presence(const GradientResult& result) {
     const Agreement& a = result.agreement;
-    if (!a.complete()) add(result, 604, a.unrecorded, "not recorded at `reduced`");
     if (!a.absent.empty() && !a.present.empty()) add(result, 102, a.absent);
     if (result.rung(Rung::shape_dtype) == fail) add(result, 103, minority(a));
     if (!result.silent_ranks.empty()) add(result, 603, result.silent_ranks);
@@ -109,6 +108,30 @@ std::map<StepOfModel, int> count_reduced(const std::vector<GradientResult>& resu
   return reduced;
 }
 
+// Whether an optimizer took them or not: a gradient that was due and is missing is a gap.
+void find_unrecorded(const Context& context, const std::vector<GradientResult>& results,
+                     FindingSet& findings) {
+  const EvidenceTable& table = context.table();
+  const auto add = [&](TensorId tensor, std::int64_t step, const std::vector<int>& ranks) {
+    findings.add({604, table.text(tensor.model), table.text(tensor.name), step, ranks,
+                  "not recorded at `reduced`"});
+  };
+  auto never = unrecorded_tensors(context, results);
+  for (const GradientResult& result : results) {
+    if (!result.unrecorded) continue;
+    add(result.tensor, result.step, result.agreement.unrecorded);
+    never.erase(result.tensor);
+  }
+  const auto& steps = context.facts.steps;
+  for (const TensorId tensor : never) add(tensor, steps.empty() ? 0 : steps.front().step, {});
+}
+
+std::string why_nothing_was_compared(const Facts& facts) {
+  const bool skipped =
+      !facts.steps.empty() && std::all_of(facts.steps.begin(), facts.steps.end(), skipped_by_all);
+  return skipped ? "every step was skipped" : "no gradient entered a step";
+}
+
 // Why nothing was proven although something was compared.
 void find_vacuous(const Context& context, const std::vector<GradientResult>& results,
                   FindingSet& findings) {
@@ -121,7 +144,9 @@ void find_vacuous(const Context& context, const std::vector<GradientResult>& res
     compared |= result.compared;
     zero &= result.all_locals_zero && (result.zero || result.absent);
   }
-  if (!any || !compared) findings.say(604, "nothing was compared: no gradient entered a step");
+  if (!any || !compared) {
+    findings.say(604, "nothing was compared: " + why_nothing_was_compared(context.facts));
+  }
   if (!any || proved || silent) return;
   if (zero) {
     findings.say(602, "every gradient is zero on every rank");
@@ -141,6 +166,7 @@ void find_in_gradients(const Context& context, const std::vector<GradientResult>
     finder.look_at(result);
     if (result.diagnosis.code == 201) finder.not_reduced(result, reduced[where(result)] == 0);
   }
+  find_unrecorded(context, results, findings);
   find_vacuous(context, results, findings);
 }
 

@@ -6,6 +6,7 @@
 #include "verdict/attribution.h"
 #include "verdict/causes.h"
 #include "verdict/coverage.h"
+#include "verdict/declarations.h"
 #include "verdict/event_counts.h"
 #include "verdict/findings.h"
 #include "verdict/ladder.h"
@@ -27,8 +28,8 @@ Context prepare(const JudgeInput& input) {
 
 void say_what_was_not_checked(const Context& context, ArmReport& arm) {
   auto& list = arm.scope.not_checked;
-  if (context.table().world_size() == 1) list.push_back("one rank: agreement not tested");
-  list.push_back("loss normalisation: not checked");
+  if (context.table().world_size() == 1) list.push_back("agreement (one rank)");
+  list.push_back("loss normalisation");
   std::uint64_t undeclared = 0, lossy = 0;
   for (const PlanLine& line : context.plan.lines) {
     if (line.kind != TensorKind::grad) continue;
@@ -54,8 +55,9 @@ void note_what_proved_nothing(const std::vector<GradientResult>& results, ArmRep
   }
 }
 
-// Evidence that was refused is not judged any further.
-ArmReport refusal(const JudgeInput& input, ArmReport arm) {
+// Evidence that was refused is not judged any further; how the program ended is still told.
+ArmReport refusal(const JudgeInput& input, FindingSet& findings, ArmReport arm) {
+  arm.findings = findings.take();
   arm.outcome = Outcome::error;
   arm.headline = "evidence refused: " + input.table.refused().front();
   arm.notes = input.table.refused();
@@ -73,12 +75,13 @@ ArmReport judge(const JudgeInput& input) {
   arm.events = count_events(input.table);
   ProgramEnd end = read_end(context, findings);
   arm.ranks = std::move(end.ranks);
-  if (!input.table.refused().empty()) return refusal(input, std::move(arm));
+  if (!input.table.refused().empty()) return refusal(input, findings, std::move(arm));
 
   auto results = climb(context);
   const auto weights = judge_weights(context, results);
   attribute(context, results);
   if (!end.outcome) find_gaps(context, findings);
+  if (!end.outcome) find_contradictions(context, findings);
   find_in_gradients(context, results, findings);
   find_stray_arms(context, findings);
   arm.parameters = judge_parameters(context, results, findings);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "verdict/exact_sum.h"
+
 namespace gradcheck {
 namespace {
 
@@ -23,13 +25,16 @@ class Climber {
     result_.tensor = tensor;
     result_.step = step.step;
     result_.reduced = row_key(tensor, {step.step, step.last_micro()}, Stage::reduced);
-    result_.used = enters_step(context.table(), step.step, tensor);
+    result_.used = enters_step(context.table(), context.facts, step.step, tensor);
     use_window(own_window(step));
   }
 
   GradientResult climb() {
     entries_ = context_.table().entries(result_.reduced);
     result_.agreement = compare_ranks(entries_, line_.group);
+    const Moment last{step_.step, step_.last_micro()};
+    const bool due = result_.used || had_backward(context_.facts, result_.tensor.model, last);
+    result_.unrecorded = due && !result_.agreement.complete();
     read_locals();
     if (line_.role == Role::sharded || line_.role == Role::frozen) return std::move(result_);
     present();
@@ -63,8 +68,9 @@ class Climber {
     merge(result_.silent_ranks, agreement.unrecorded);
     bool zero = true;
     for (const int rank : line_.group) {
-      if (locals.empty() || !locals[static_cast<std::size_t>(rank)].recorded) continue;
-      const Entry& local = locals[static_cast<std::size_t>(rank)];
+      const auto at = static_cast<std::size_t>(rank);
+      if (at >= locals.size() || !locals[at].recorded) continue;
+      const Entry& local = locals[at];
       zero &= is_zero_or_absent(local);
       if (has_nonfinite(local)) merge(result_.origin, {rank});
     }
@@ -167,31 +173,47 @@ class Climber {
     for (const auto& cluster : result_.agreement.clusters) {
       const Audit answer = audit_rank(cluster.front());
       if (answer.result == pass) merge(result_.right_ranks, cluster);
-      const bool worse = !(answer.bound_used.value_or(0) <= result_.audit.bound_used.value_or(0));
-      if (first || answer.result != pass || worse) result_.audit = answer;
+      if (first || is_worse(answer, result_.audit)) result_.audit = answer;
       first = false;
     }
   }
 
-  // One rank with one micro-step has nothing to round, so its bits must be its local's.
+  // A cluster that failed is not hidden by one that passed with less to spare.
+  static bool is_worse(const Audit& a, const Audit& b) {
+    if (badness(a.result) != badness(b.result)) return badness(a.result) > badness(b.result);
+    return !(a.bound_used.value_or(0) <= b.bound_used.value_or(0));
+  }
+
+  // Bits come before bounds where they can be known.
   Audit audit_rank(int rank) {
     const auto weights = declared_weights(context_, result_);
     const auto question = ask(context_, result_, rank, weights, result_.reductions);
     if (!question) return {};
     Audit answer = audit(*question);
-    if (alone() && result_.window.size() == 1 && !same_bits_as_local(rank)) answer.result = fail;
+    const auto exact = is_exact(rank, *question);
+    result_.exact = exact == true;
+    if (exact == false) answer.result = fail;
+    if (exact == true && answer.result == inconclusive) answer.result = pass;
     by_counts(*question, answer);
     return answer;
+  }
+
+  // One rank rounds nothing but its own additions, unless it scales what it sends or narrows it.
+  // Nothing where that is so or elements are not at hand.
+  std::optional<bool> is_exact(int rank, const AuditQuestion& question) const {
+    const DType stored = question.value.entry->dtype;
+    const bool narrowed = is_measured(stored) && question.roundoff > unit_roundoff(stored);
+    if (!alone() || declared_weight(line_) != 1 || narrowed) return std::nullopt;
+    return result_.window.size() == 1 ? same_bits_as_local(rank) : is_exact_sum(question);
   }
 
   // One rank and one micro-step: nothing may have touched the gradient.
   bool same_bits_as_local(int rank) const {
     const RowKey key = row_key(result_.tensor, result_.window.front(), Stage::local);
     const Entry* local = find_entry(context_.table(), key, rank);
-    const bool both_absent = local != nullptr && local->state == TensorState::absent &&
-                             entry(rank).state == TensorState::absent;
-    return both_absent || (local != nullptr && local->digest == entry(rank).digest &&
-                           local->dtype == entry(rank).dtype);
+    if (local == nullptr) return false;
+    if (local->state == TensorState::absent) return is_zero_or_absent(entry(rank));
+    return local->digest == entry(rank).digest && local->dtype == entry(rank).dtype;
   }
 
   // Without elements the counts of non-finite values still tell who made or lost them.

@@ -69,9 +69,13 @@ std::string wrong_text(const Context& context, const std::vector<GradientResult>
   for (const GradientResult& result : results) {
     if (!result.used || !result.wrong) continue;
     const Diagnosis& d = result.diagnosis;
-    const std::string equal = "equal bit for bit, but ";
+    const bool alone = context.table().world_size() == 1;
+    const std::string equal = alone ? "the gradient " : "equal bit for bit, but ";
+    if (alone && d.code == 209) return "reduced is not the sum of the locals bit for bit";
     if (d.code == 204) return equal + "is " + factor_text(d.factor) + " the declared " + declared;
-    if (d.code == 207) return equal + ranks_text(d.ranks) + " is missing from the " + declared;
+    if (d.code == 207)
+      return equal + ranks_text(d.ranks) + (d.ranks.size() == 1 ? " is" : " are") +
+             " missing from the " + declared;
     if (d.code == 205) return equal + "ranks are weighted unlike the declared " + declared;
     if (d.code == 208) return equal + "the reduction made non-finite values";
     return equal + "is not the declared " + declared;
@@ -103,13 +107,23 @@ std::string bound_text(const ArmReport& arm) {
   return fmt::format(" (bound used {:.2g})", *arm.totals.bound_used);
 }
 
-std::string consistent_text(const Context& context, const ArmReport& arm) {
-  if (context.table().world_size() == 1) {
-    const bool exact = arm.totals.bound_used.value_or(0) == 0;
-    return exact ? "one rank: agreement not tested; reduced equals local bit for bit"
-                 : "one rank: agreement not tested; reduced is the sum of its micro-steps" +
-                       bound_text(arm);
+// That agreement was not tested is said by the counts beside it.
+std::string one_rank_text(const std::vector<GradientResult>& results, const ArmReport& arm) {
+  bool exact = true, single = true;
+  for (const GradientResult& result : results) {
+    if (!result.used || !result.compared) continue;
+    exact &= result.exact;
+    single &= result.window.size() == 1;
   }
+  if (exact && single) return "reduced equals local bit for bit";
+  if (exact) return "reduced equals the sum of its micro-steps bit for bit";
+  return "reduced is the sum of its micro-steps within rounding, not checked bit for bit" +
+         bound_text(arm);
+}
+
+std::string consistent_text(const Context& context, const std::vector<GradientResult>& results,
+                            const ArmReport& arm) {
+  if (context.table().world_size() == 1) return one_rank_text(results, arm);
   const std::string declared = reduction_name(context);
   if (declared == "reduction") return "equal bit for bit, undeclared: reduction not judged";
   return "equal bit for bit; is the " + declared + " of the local gradients" + bound_text(arm);
@@ -135,7 +149,7 @@ std::string headline(const Context& context, const std::vector<GradientResult>& 
                      const ArmReport& arm) {
   switch (arm.outcome) {
     case Outcome::consistent:
-      return consistent_text(context, arm);
+      return consistent_text(context, results, arm);
     case Outcome::inconsistent:
       return inconsistent_text(context, results, arm);
     default:

@@ -26,7 +26,7 @@ class Parameters {
     ++totals_.compared;
     if (differs(start)) {
       ++totals_.differed_at_start;
-      if (is_declared_shared(line)) add(301, first, different_ranks(start));
+      disagree(301, start);
     }
     follow(start, had_gradient);
   }
@@ -41,7 +41,6 @@ class Parameters {
   Agreement compare(const RowKey& key) const {
     return compare_ranks(context_.table().entries(key), line_->group);
   }
-  std::vector<int> different_ranks(const RowKey& key) const { return minority(compare(key)); }
 
   // A row that some rank did not record is an omission, and no difference.
   bool differs(const RowKey& key) {
@@ -49,6 +48,13 @@ class Parameters {
     if (!agreement.complete()) unrecorded(key);
     const bool local = line_->role == Role::sharded || line_->role == Role::rank_local;
     return !agreement.equal() && !local;
+  }
+
+  // Undeclared ones may differ by design: nobody is accused, and nothing is proven.
+  void disagree(int code, const RowKey& key) {
+    if (is_declared_shared(*line_)) return add(code, key.step, minority(compare(key)));
+    add(606, key.step, minority(compare(key)),
+        "parameters at `" + std::string(name_of(key.stage)) + "`");
   }
 
   void unrecorded(const RowKey& key) {
@@ -72,7 +78,7 @@ class Parameters {
       moved |= has_moved(before, after);
       if (differs(after)) {
         differed = true;
-        if (is_declared_shared(*line_)) add(302, step.step, different_ranks(after));
+        disagree(302, after);
       }
       before = after;
     }

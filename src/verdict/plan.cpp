@@ -2,6 +2,7 @@
 #include "verdict/plan.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -10,17 +11,9 @@
 namespace gradcheck {
 namespace {
 
-// The ranks of a wrapper's group; a name that no rank described means the whole world.
-std::vector<int> ranks_of_group(const EvidenceTable& table, const std::string& name) {
-  for (int rank = 0; rank < table.world_size(); ++rank) {
-    for (const GroupRecord& group : table.rank(rank).groups) {
-      if (group.name != name || group.ranks.empty()) continue;
-      std::vector<int> ranks = group.ranks;
-      std::sort(ranks.begin(), ranks.end());
-      return ranks;
-    }
-  }
-  return every_rank(table.world_size());
+std::vector<int> sorted(std::vector<int> ranks) {
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
 }
 
 // A divisor says more than the word: DDP's mean divides by its group, a hook may divide by less.
@@ -51,9 +44,7 @@ void take_wrapper(const EvidenceTable& table, PlanLine& line, const WrapperRecor
 // A rule that says how a gradient is reduced says by it that the tensor is shared.
 void take_rule(PlanLine& line, const PlanRule& rule, int world_size) {
   line.source = PlanSource::declared;
-  if (!rule.group.empty()) line.group = rule.group;
-  std::sort(line.group.begin(), line.group.end());
-  std::erase_if(line.group, [&](int rank) { return rank < 0 || rank >= world_size; });
+  if (is_group_of(rule.group, world_size)) line.group = sorted(rule.group);
   if (rule.buffers) line.buffers = *rule.buffers;
   if (rule.reduction) {
     line.reduction = *rule.reduction;
@@ -166,6 +157,22 @@ bool is_auditable(const PlanLine& line) {
   return line.role == Role::shared &&
          (line.reduction == Reduction::mean || line.reduction == Reduction::sum ||
           line.reduction == Reduction::factor);
+}
+
+bool is_group_of(std::span<const int> ranks, int world_size) {
+  const std::set<int> distinct(ranks.begin(), ranks.end());
+  return !distinct.empty() && distinct.size() == ranks.size() && *distinct.begin() >= 0 &&
+         *distinct.rbegin() < world_size;
+}
+
+std::vector<int> ranks_of_group(const EvidenceTable& table, std::string_view name) {
+  for (int rank = 0; rank < table.world_size(); ++rank) {
+    for (const GroupRecord& group : table.rank(rank).groups) {
+      if (group.name != name || !is_group_of(group.ranks, table.world_size())) continue;
+      return sorted(group.ranks);
+    }
+  }
+  return every_rank(table.world_size());
 }
 
 const WrapperRecord* wrapper_of(const EvidenceTable& table, std::string_view model) {

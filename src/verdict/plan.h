@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <map>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "model/evidence_table.h"
@@ -29,6 +31,13 @@ bool is_declared_shared(const PlanLine& line);
 double declared_weight(const PlanLine& line);
 
 bool is_auditable(const PlanLine& line);  // mean, sum or factor of a shared tensor
+
+// True if the ranks are a set, not empty, of ranks of the world.
+bool is_group_of(std::span<const int> ranks, int world_size);
+
+// The ranks of a named group, ascending, by the first rank that described it rightly; the whole
+// world where none did.
+std::vector<int> ranks_of_group(const EvidenceTable& table, std::string_view name);
 
 // The wrapper of a model, by the first rank that recorded one; null if there is none.
 const WrapperRecord* wrapper_of(const EvidenceTable& table, std::string_view model);

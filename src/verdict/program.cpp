@@ -41,11 +41,6 @@ Closed closed_stages(const RankEvidence& rank) {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-std::string_view end_name(RankEnd end) {
-  constexpr std::string_view kNames[] = {"running", "bye", "exited", "signalled", "deadline"};
-  return kNames[static_cast<std::size_t>(end)];
-}
-
 std::string signal_text(int signal) {
   const char* name = sigabbrev_np(signal);
   return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
@@ -79,7 +74,7 @@ class Court {
     const RankEvidence& from = evidence(rank);
     RankRow& row = end_.ranks.emplace_back();
     row.rank = rank;
-    row.end = end_name(from.end);
+    row.end = name_of(from.end);
     row.status = from.end == RankEnd::signalled ? from.signal : from.exit_status;
     row.phase = from.phase;
     row.last_record = from.last_record;

@@ -50,7 +50,8 @@ double scale_of(const Context& context, const GradientResult& result) {
   for (const Moment& moment : result.window) {
     const auto locals = context.table().entries(row_key(result.tensor, moment, Stage::local));
     for (const int rank : line_of(context, result).group) {
-      if (!locals.empty()) scale += locals[static_cast<std::size_t>(rank)].l2;
+      const auto at = static_cast<std::size_t>(rank);
+      if (at < locals.size()) scale += locals[at].l2;
     }
   }
   return scale * std::abs(declared_weight(line_of(context, result)));

@@ -78,6 +78,10 @@ std::vector<std::string> remarks(const Context& context,
     lines.push_back(fmt::format("{} not reduced at micro-step {} of step {}, though meant to be",
                                 counted(count, "gradient"), moment.micro, moment.step));
   }
+  for (const StepFacts& step : context.facts.steps) {
+    if (!skipped_by_all(step)) continue;
+    lines.push_back(fmt::format("step {} was skipped by every rank and proves nothing", step.step));
+  }
   const UndeclaredFits fit = undeclared_fits(context, results);
   if (fit.mean + fit.sum + fit.neither > 0) {
     lines.push_back(

@@ -17,19 +17,6 @@ struct Fate {
   Fate() { rungs.fill(RungResult::not_applicable); }
 };
 
-int badness(RungResult rung) {
-  switch (rung) {
-    case RungResult::fail:
-      return 3;
-    case RungResult::inconclusive:
-      return 2;
-    case RungResult::pass:
-      return 1;
-    default:
-      return 0;
-  }
-}
-
 // LOCALS_DISTINCT is about any step at all: one that proves something is enough.
 void merge_rung(Fate& fate, const GradientResult& result, std::size_t rung) {
   const bool any_step = static_cast<Rung>(rung) == Rung::locals_distinct;
@@ -57,7 +44,6 @@ void merge(Fate& fate, const GradientResult& result) {
   fate.compared |= result.compared;
   fate.differed |= result.differed;
   fate.wrong |= result.wrong;
-  fate.unrecorded |= !result.agreement.complete();
   fate.absent &= result.absent;
   fate.zero &= result.zero;
   fate.nonfinite |= result.nonfinite;
@@ -74,14 +60,14 @@ Fates gather(const std::vector<GradientResult>& results) {
   return fates;
 }
 
-void count_tensor(Totals& totals, const Fate* fate) {
+// No fate: its step never came, or no optimizer took it.
+void count_tensor(Totals& totals, const Fate* fate, bool unrecorded) {
   ++totals.inventory;
-  // Nothing at all is known of a tensor whose step never came.
+  totals.unrecorded += unrecorded;
   if (fate == nullptr) return;
   totals.compared += fate->compared;
   totals.differed += fate->differed;
   totals.wrong += fate->wrong;
-  totals.unrecorded += fate->unrecorded;
   totals.absent += fate->absent;
   totals.zero += fate->zero;
   totals.nonfinite += fate->nonfinite;
@@ -100,7 +86,7 @@ void measure_distances(const std::vector<GradientResult>& results, Totals& total
     unknown |= !result.spread.max_abs;
     totals.max_abs = std::max(*totals.max_abs, result.spread.max_abs.value_or(0));
   }
-  if (unknown && *totals.max_abs == 0) totals.max_abs.reset();
+  if (unknown) totals.max_abs.reset();
 }
 
 void measure_bounds(const std::vector<GradientResult>& results,
@@ -125,25 +111,25 @@ ModelTotals& model_row(std::vector<ModelTotals>& rows, std::string_view model) {
   return row;
 }
 
-void count_model(std::vector<ModelTotals>& rows, std::string_view model, const Fate* fate) {
-  ModelTotals& row = model_row(rows, model);
+void count_model(ModelTotals& row, const Fate* fate, bool unrecorded) {
   ++row.inventory;
+  row.unrecorded += unrecorded;
   if (fate == nullptr) return;
   row.compared += fate->compared;
   row.differed += fate->differed;
   row.wrong += fate->wrong;
-  row.unrecorded += fate->unrecorded;
 }
 
 void count_steps(const std::vector<GradientResult>& results, std::vector<StepTotals>& rows) {
   for (const GradientResult& result : results) {
-    if (!result.used) continue;
+    if (!result.used && !result.unrecorded) continue;
     if (rows.empty() || rows.back().step != result.step) rows.emplace_back().step = result.step;
     StepTotals& row = rows.back();
+    row.unrecorded += result.unrecorded;
+    if (!result.used) continue;
     row.compared += result.compared;
     row.differed += result.differed;
     row.wrong += result.wrong;
-    row.unrecorded += !result.agreement.complete();
     if (result.spread.max_abs) {
       row.max_abs = std::max(row.max_abs.value_or(0), *result.spread.max_abs);
     }
@@ -248,12 +234,15 @@ void describe_scope(const Context& context, const Fates& fates, Scope& scope) {
 
 void summarise(const Context& context, const std::vector<GradientResult>& results,
                const std::vector<WeightReading>& weights, ArmReport& arm) {
-  const Fates fates = gather(results);
+  Fates fates = gather(results);
+  const auto unrecorded = unrecorded_tensors(context, results);
   for (const TensorId& tensor : context.facts.inventory) {
     const auto found = fates.find(tensor);
-    const Fate* fate = found == fates.end() ? nullptr : &found->second;
-    count_tensor(arm.totals, fate);
-    count_model(arm.models, context.table().text(tensor.model), fate);
+    Fate* fate = found == fates.end() ? nullptr : &found->second;
+    const bool missing = unrecorded.contains(tensor);
+    if (fate != nullptr) fate->unrecorded = missing;
+    count_tensor(arm.totals, fate, missing);
+    count_model(model_row(arm.models, context.table().text(tensor.model)), fate, missing);
     if (fate != nullptr) add_row(context, *fate, arm);
   }
   measure_distances(results, arm.totals);

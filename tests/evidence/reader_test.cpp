@@ -29,6 +29,7 @@ TensorRecord tensor(const std::string& name) {
   record.model = "policy";
   record.name = name;
   record.state = TensorState::finite;
+  record.stats.n = 1;  // a scalar: the shape is empty
   return record;
 }
 
@@ -133,6 +134,65 @@ TEST(Reader, UnknownTypesAndKeysAreIgnored) {
   reader.accept(0, R"({"type":"hologram","seq":1})");
   reader.accept(0, R"({"type":"event","event":"teleport","seq":2})");
   EXPECT_THAT(reader.table().refused(), IsEmpty());
+}
+
+TEST(Reader, AGroupWithStrangersOrTwinsIsRefused) {
+  EvidenceReader reader("run", 2);
+  reader.accept(0, to_line(hello(0), 0));
+  reader.accept(0, to_line(GroupRecord{"a", {0, 7}}, 1));
+  reader.accept(0, to_line(GroupRecord{"b", {0, 0, 1}}, 2));
+  reader.accept(0, to_line(GroupRecord{"c", {}}, 3));
+  EXPECT_EQ(reader.table().refused().size(), 3U);
+  EXPECT_THAT(reader.table().rank(0).groups, IsEmpty());
+}
+
+TEST(Reader, RecordsThatContradictThemselvesAreRefused) {
+  TensorRecord fine = tensor("fine");
+  fine.stats.measured = true;
+  fine.stats.l2 = fine.stats.l1 = fine.stats.max_abs = fine.stats.max = 1;
+  TensorRecord nan_in_finite = fine;
+  nan_in_finite.name = "nan";
+  nan_in_finite.stats.nan = 1;
+  TensorRecord zero_with_values = fine;
+  zero_with_values.name = "zero";
+  zero_with_values.state = TensorState::zero;
+  TensorRecord other_count = fine;
+  other_count.name = "count";
+  other_count.stats.n = 2;
+  TensorRecord negative = fine;
+  negative.name = "shape";
+  negative.shape = {-1};
+  EvidenceReader reader("run", 2);
+  reader.accept(0, to_line(hello(0), 0));
+  std::uint64_t sequence = 1;
+  for (const auto& record : {fine, nan_in_finite, zero_with_values, other_count, negative}) {
+    reader.accept(0, to_line(record, sequence++));
+  }
+  EXPECT_EQ(reader.table().refused().size(), 4U);
+}
+
+TEST(Reader, NothingCountsAfterBye) {
+  EvidenceReader reader("run", 2);
+  reader.accept(0, to_line(hello(0), 0));
+  reader.accept(0, to_line(ByeRecord{0, 1}, 1));
+  reader.accept(0, to_line(tensor("w"), 2));
+  EXPECT_THAT(reader.table().refused(), ElementsAre(HasSubstr("after bye")));
+}
+
+TEST(Reader, AnUnknownReductionIsRefusedNotIgnored) {
+  EvidenceReader reader("run", 2);
+  reader.accept(0, to_line(hello(0), 0));
+  WrapperRecord wrapper;
+  wrapper.reduce = "median";
+  reader.accept(0, to_line(wrapper, 1));
+  EXPECT_THAT(reader.table().refused(), ElementsAre(HasSubstr("'median'")));
+}
+
+TEST(Reader, AnEmptyListOfNamesIsNotAllNames) {
+  EvidenceReader reader("run", 2);
+  reader.accept(0, to_line(hello(0), 0));
+  reader.accept(0, R"({"type":"event","event":"optimizer_step","seq":1,"names":[]})");
+  EXPECT_THAT(reader.table().refused(), ElementsAre(HasSubstr("names")));
 }
 
 TEST(Reader, ALineLongerThanTheLimitIsRefused) {

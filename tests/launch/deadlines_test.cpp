@@ -42,12 +42,29 @@ TEST(Deadlines, HurryShortensOnlyWhatIsPending) {
   EXPECT_EQ(deadlines.name(0), "after rank 1 ended (0 s)");
 }
 
-TEST(Deadlines, HurryNeverLengthens) {
+TEST(Deadlines, HurryNeverLengthensButRenames) {
   Deadlines deadlines(1, 100);
   deadlines.set(0, "step", 0);
   deadlines.hurry("after rank 1 ended", 60);
   EXPECT_THAT(deadlines.passed(), ElementsAre(0));
-  EXPECT_EQ(deadlines.name(0), "step (0 s)");
+  EXPECT_EQ(deadlines.name(0), "after rank 1 ended (60 s)");
+}
+
+TEST(Deadlines, NothingSetLaterUndoesTheHurry) {
+  Deadlines deadlines(2, 100);
+  deadlines.hurry("after rank 1 ended", 0);
+  deadlines.set(0, "step", 50);
+  EXPECT_THAT(deadlines.passed(), ElementsAre(0));
+  EXPECT_EQ(deadlines.name(0), "after rank 1 ended (0 s)");
+}
+
+TEST(Deadlines, ThoseAboutToPassAreToldOnRequest) {
+  Deadlines deadlines(3, 100);
+  deadlines.set(0, "step", 0);
+  deadlines.set(1, "step", 5);
+  deadlines.set(2, "step", 50);
+  EXPECT_THAT(deadlines.passed(), ElementsAre(0));
+  EXPECT_THAT(deadlines.passed(10), ElementsAre(0, 1));
 }
 
 }  // namespace

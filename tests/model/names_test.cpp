@@ -68,6 +68,14 @@ TEST(Names, OfNativePartsAreUniqueAndExplained) {
   }
 }
 
+TEST(Names, OfFaultKindsSayWhatAFaultMustName) {
+  EXPECT_EQ(needs_of_fault("raise"), FaultNeeds::phase);
+  EXPECT_EQ(needs_of_fault("skip_hook"), FaultNeeds::tensor);
+  EXPECT_EQ(needs_of_fault("skip_mark"), FaultNeeds::stage);
+  EXPECT_EQ(needs_of_fault("skip_reduction"), FaultNeeds::nothing);
+  EXPECT_EQ(needs_of_fault("no such kind"), FaultNeeds::nothing);
+}
+
 TEST(Verdict, OfAScenarioIsTheWorstInTheOrderFailErrorPassSkip) {
   EXPECT_EQ(worse(Verdict::error, Verdict::fail), Verdict::fail);
   EXPECT_EQ(worse(Verdict::pass, Verdict::error), Verdict::error);

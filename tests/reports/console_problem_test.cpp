@@ -57,6 +57,23 @@ TEST(ConsoleProblem, AnExceptionIsNotToldFourTimes) {
   EXPECT_EQ(text.find("labels of a batch"), text.rfind("labels of a batch"));
 }
 
+TEST(ConsoleProblem, ANoteThatTheHeadlineHoldsIsLeftOut) {
+  ArmReport arm = not_started_arm("a");
+  arm.notes.push_back("another");
+  EXPECT_EQ(explained(arm),
+            "  reason    expected consistent, saw error\n"
+            "  note      another\n");
+  arm.reason = arm.headline;
+  EXPECT_EQ(explained(arm), "  note      another\n");
+}
+
+TEST(ConsoleProblem, RanksThatAreNotKnownDoNotPassForFine) {
+  const std::string text = explained(half_known_report().scenarios[0].arms[0]);
+  EXPECT_THAT(text, HasSubstr("rank 1    end not known\n"));
+  EXPECT_THAT(text, HasSubstr("ranks     nothing known of rank 2\n"));
+  EXPECT_THAT(text, Not(HasSubstr("rank 0")));
+}
+
 TEST(ConsoleProblem, TheCommandToLookCloserStandsWithProblemsOnly) {
   Page page(ConsoleOptions{});
   add_rerun(page, 0, consistent_arm(), "command");

@@ -18,6 +18,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 std::string console(const Report& report, int verbosity = 0, std::size_t width = 140) {
   ConsoleOptions options;
@@ -32,6 +33,9 @@ TEST(Console, PassVerbose) { expect_golden("pass_v.txt", console(passed_report()
 TEST(Console, Fail) { expect_golden("fail.txt", console(failed_report(310))); }
 TEST(Console, FailNarrow) { expect_golden("fail_100.txt", console(failed_report(), 0, 100)); }
 TEST(Console, WrongSum) { expect_golden("wrong.txt", console(wrong_report())); }
+TEST(Console, RankDiedNarrow) { expect_golden("died_80.txt", console(died_report(), 0, 80)); }
+TEST(Console, NotStarted) { expect_golden("not_started.txt", console(not_started_report())); }
+TEST(Console, HalfKnown) { expect_golden("half_known.txt", console(half_known_report(), 1)); }
 TEST(Console, RankDied) { expect_golden("died.txt", console(died_report())); }
 TEST(Console, Raised) { expect_golden("raised.txt", console(raised_report())); }
 TEST(Console, RankDiedVerbose) { expect_golden("died_v.txt", console(died_report(), 2)); }
@@ -80,10 +84,58 @@ TEST(Console, WrongStandsBesideDiffered) {
   EXPECT_THAT(console(wrong_report()), HasSubstr("0/310 differed, 310 wrong"));
 }
 
+// Regression: at 80 columns "as expected" was broken by the terminal.
+TEST(Console, EveryEndingStaysOnItsFirstLine) {
+  const std::string text = console(remarks_report(), 0, 80);
+  EXPECT_THAT(text, HasSubstr("0/310 differed, 10 unrecorded   max 0   as expected\n"));
+  EXPECT_THAT(text, HasSubstr("310/310 differed   max ~5.9e-02   as expected\n"));
+}
+
+// Each arm of a scenario fails alike where nothing can be started; the runner notes it too.
+TEST(Console, WhyNothingStartedIsSaidOnce) {
+  const std::string text = console(not_started_report(), 0, 0);
+  const std::string why = not_started_arm("").headline;
+  EXPECT_EQ(text.find(why), text.rfind(why)) << text;
+  EXPECT_THAT(text, HasSubstr("the same as unwrapped"));
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+TEST(Console, TheFirstLineIsTheAnswerHoweverNarrow) {
+  for (const std::size_t width : {40, 80, 160}) {
+    EXPECT_THAT(first_line(console(died_report(), 0, width)),
+                StartsWith("error ddp_rank_dies   wrapped: died"));
+    EXPECT_THAT(first_line(console(raised_report(), 0, width)),
+                StartsWith("error ddp_raises   raises: raised"));
+    EXPECT_THAT(first_line(console(passed_report(), 0, width)), StartsWith("pass  kto_liger_ddp"));
+  }
+}
+
+TEST(Console, NamesOfScenariosStandBeneathOneAnother) {
+  const std::string text = console(mixed_report());
+  for (const char* start : {"pass  kto_", "fail  ddp_", "error ddp_", "skip  needs_"}) {
+    EXPECT_THAT("\n" + text, HasSubstr(std::string("\n") + start));
+  }
+}
+
+// Regression: --arm leaves out the controls of some scenarios only.
+TEST(Console, ControlNotRunIsSaidOfTheScenariosItIsTrueOf) {
+  ScenarioReport whole = scenario_of({consistent_arm()}, "whole");
+  ScenarioReport alone = scenario_of({consistent_arm()}, "alone");
+  alone.control_not_run = true;
+  const std::string text = console(report_of({whole, alone}));
+  EXPECT_THAT(text, HasSubstr("pass  whole   2 ranks"));
+  EXPECT_THAT(text, HasSubstr("pass  alone   control: not run   2 ranks"));
+}
+
 TEST(Console, LinesFitTheWidth) {
-  for (const std::size_t width : {100, 120, 160}) {
-    for (const std::string& line : lines_of(console(mixed_report(), 0, width))) {
-      EXPECT_LE(columns_of(line), width) << line;
+  for (const std::size_t width : {80, 100, 120, 160}) {
+    for (const Report& report : {mixed_report(), remarks_report(), not_started_report(),
+                                 one_rank_report(), half_known_report(), failed_report()}) {
+      for (const std::string& line : lines_of(console(report, 0, width))) {
+        const bool name = line.find("worst ") != line.npos;  // shown whole, to be copied
+        EXPECT_TRUE(name || columns_of(line) <= width) << line;
+      }
     }
   }
 }

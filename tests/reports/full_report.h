@@ -79,6 +79,9 @@ inline Report full_report() {
                 "2026-01-02T03:04:05Z",
                 12.75,
                 "a-host",
+                13,
+                "gloo",
+                18446744073709551614U,
                 {{"torch", "2.13.0"}, {"gloo", "x"}},
                 {"gradcheck", "--all"},
                 {{"OMP_NUM_THREADS", "1"}}};

@@ -17,6 +17,7 @@ TEST(Json, Skipped) { expect_golden("skipped.json", rendered("json", skipped_rep
 TEST(Json, OneRank) { expect_golden("one_rank.json", rendered("json", one_rank_report())); }
 TEST(Json, WeirdNames) { expect_golden("weird.json", rendered("json", weird_report())); }
 TEST(Json, NotFinite) { expect_golden("not_finite.json", rendered("json", not_finite_report())); }
+TEST(Json, HalfKnown) { expect_golden("half_known.json", rendered("json", half_known_report())); }
 TEST(Json, NothingRun) { expect_golden("nothing.json", rendered("json", report_of({}))); }
 
 TEST(Json, IsTheReportAndANewline) {

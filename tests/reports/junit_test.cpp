@@ -12,6 +12,7 @@
 
 #include "golden.h"
 #include "made_up_reports.h"
+#include "reports/text.h"
 
 namespace gradcheck::test {
 namespace {
@@ -28,6 +29,22 @@ TEST(Junit, OneRank) { expect_golden("one_rank.xml", junit(one_rank_report())); 
 TEST(Junit, WeirdNames) { expect_golden("weird.xml", junit(weird_report())); }
 TEST(Junit, NotFinite) { expect_golden("not_finite.xml", junit(not_finite_report())); }
 TEST(Junit, NothingRun) { expect_golden("nothing.xml", junit(report_of({}))); }
+
+TEST(Junit, HalfKnown) { expect_golden("half_known.xml", junit(half_known_report())); }
+
+TEST(Junit, MessagesStayShort) {
+  ArmReport skipped = skipped_arm();
+  ArmReport failed = failed_arm();
+  skipped.reason = failed.reason = std::string(1000, 'x');
+  pugi::xml_document document;
+  const Report report =
+      report_of({scenario_of({skipped, failed}), not_started_report().scenarios[0]});
+  ASSERT_TRUE(document.load_string(junit(report).c_str()));
+  for (const auto& found : document.select_nodes("//*[@message]")) {
+    EXPECT_LE(columns_of(found.node().attribute("message").value()), kJunitMessageColumns);
+  }
+  EXPECT_EQ(document.select_nodes("//*[@message]").size(), 4U);
+}
 
 TEST(Junit, XmllintAcceptsEveryReport) {
   if (std::system("command -v xmllint >/dev/null") != 0) GTEST_SKIP() << "xmllint is not here";

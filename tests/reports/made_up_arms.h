@@ -194,33 +194,26 @@ inline ArmReport wrong_arm() {
   return arm;
 }
 
+// A rank was killed and the other waited for it.
 inline ArmReport died_arm() {
   ArmReport arm = arm_of("wrapped");
   arm.outcome = Outcome::error;
   arm.expected = Outcome::consistent;
   arm.verdict = Verdict::error;
-  arm.reason = "rank 1 died; rank 0 waited for it until its deadline";
+  arm.headline = "rank 1 died in backward (SIGKILL)";
+  arm.reason = "expected consistent, saw error: " + arm.headline;
   arm.totals = {};
   arm.totals.inventory = 310;
   arm.totals.unrecorded = 310;
   arm.findings = {{802,
                    Severity::error,
-                   "rank 1 was killed by signal 9 in backward",
+                   arm.headline + "; last record: mark start, 310 tensors",
                    "",
                    0,
                    {1},
                    {},
                    0,
-                   "Read the named rank's last output; the signal says how it ended."},
-                  {803,
-                   Severity::error,
-                   "rank 0 passed its deadline of 30 s in backward",
-                   "",
-                   0,
-                   {0},
-                   {},
-                   0,
-                   "Look at the named rank's last record."}};
+                   "Read the named rank's last output; the signal says how it ended."}};
   arm.ranks = {{0, "deadline", 0, "backward", "event backward, step 0 micro 0", "RuntimeError",
                 "[../gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:4711\n"
                 "This may indicate a possible application crash",
@@ -228,6 +221,36 @@ inline ArmReport died_arm() {
                {1, "signalled", 9, "backward", "mark start, 310 tensors", "", "",
                 "loading\r\n\x1b[31mout of memory\x1b[0m: process 4711\nkilled\n"}};
   arm.notes = {"rank 1 left no payload"};
+  return arm;
+}
+
+inline ArmReport late_arm() {
+  ArmReport arm = died_arm();
+  arm.name = "hangs";
+  arm.headline = "rank 1 passed the deadline step (30 s) in backward";
+  arm.reason = "expected consistent, saw error: " + arm.headline;
+  arm.findings[0].code = 803;
+  arm.findings[0].message = arm.headline + "; last record: mark start, 310 tensors";
+  arm.ranks[1].end = "deadline";
+  arm.ranks[1].status = 0;
+  return arm;
+}
+
+// As the runner fills it when a launch fails: no rank, no finding, one sentence.
+inline ArmReport not_started_arm(const std::string& name) {
+  ArmReport arm;
+  arm.name = name;
+  arm.world_size = 2;
+  arm.backend = "gloo";
+  arm.dtype = "fp32";
+  arm.seed = 7;
+  arm.outcome = Outcome::error;
+  arm.verdict = Verdict::error;
+  arm.headline =
+      "there is no /opt/bin/gradcheck-rank: native scenarios need gradcheck-rank; build it with "
+      "LibTorch (scripts/setup), or name it in GRADCHECK_RANK";
+  arm.reason = "expected consistent, saw error: " + arm.headline;
+  arm.notes = {arm.headline};
   return arm;
 }
 
@@ -263,7 +286,7 @@ inline ArmReport inconclusive_arm() {
   arm.totals.proved_nothing = 310;
   arm.findings = {{601,
                    Severity::error,
-                   "ranks 0 and 1 were given the same data in step 0",
+                   "ranks 0, 1 were given the same data in step 0",
                    "",
                    0,
                    {0, 1},

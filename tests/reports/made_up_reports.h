@@ -22,7 +22,7 @@ inline ScenarioReport scenario_of(std::vector<ArmReport> arms,
   scenario.file = "scenarios/" + name + ".json";
   scenario.description = "KTO with the chunked log-prob loss under DDP.";
   scenario.source = {"huggingface/trl", 7247, "trl/trainer/kto_trainer.py", 912};
-  scenario.title = "qwen3-0.6b topology: 310 tensors";
+  scenario.title = "qwen3_0_6b: 310 tensors";
   scenario.verdict = arms.empty() ? Verdict::skip : arms.front().verdict;
   for (const ArmReport& arm : arms) {
     scenario.verdict = worse(scenario.verdict, arm.verdict);
@@ -39,6 +39,9 @@ inline Report report_of(std::vector<ScenarioReport> scenarios) {
                 "2026-01-02T03:04:05Z",
                 0.9,
                 "buildhost",
+                0,
+                "",
+                0,
                 {{"gradcheck", "0.1.0"}, {"torch", "2.13.0"}},
                 {"gradcheck", "--scenario", "kto_liger_ddp"},
                 {{"OMP_NUM_THREADS", "1"}}};
@@ -46,6 +49,12 @@ inline Report report_of(std::vector<ScenarioReport> scenarios) {
     Summary& summary = report.summary;
     std::int64_t* counts[] = {&summary.pass, &summary.fail, &summary.error, &summary.skip};
     ++*counts[static_cast<std::size_t>(scenario.verdict)];
+  }
+  if (!scenarios.empty() && !scenarios.front().arms.empty()) {
+    const ArmReport& first = scenarios.front().arms.front();
+    report.run.world_size = first.world_size;
+    report.run.backend = first.backend;
+    report.run.seed = first.seed;
   }
   report.summary.exit_code = report.summary.fail > 0 ? 1 : report.summary.error > 0 ? 3 : 0;
   report.scenarios = std::move(scenarios);
@@ -86,6 +95,20 @@ inline Report mixed_report() {
                     scenario_of({inconclusive_arm()}, "ddp_same_data"),
                     scenario_of({died_arm()}, "ddp_rank_dies"),
                     scenario_of({skipped_arm()}, "needs_two_ranks")});
+}
+
+// Nothing could be started: every arm is told the same.
+inline Report not_started_report() {
+  return report_of({scenario_of({not_started_arm("unwrapped"), not_started_arm("redirected")})});
+}
+
+// Of three ranks one said everything, one nothing and one has no row.
+inline Report half_known_report() {
+  ArmReport arm = died_arm();
+  arm.world_size = 3;
+  arm.ranks = {rank_row(0), RankRow{}};
+  arm.ranks[1].rank = 1;
+  return report_of({scenario_of({arm}, "half_known")});
 }
 
 // Two models, several steps, differing facets, warnings and notes on arms that pass.

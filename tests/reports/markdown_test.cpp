@@ -13,6 +13,7 @@
 namespace gradcheck::test {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 std::string markdown(const Report& report) { return rendered("markdown", report); }
@@ -25,6 +26,19 @@ TEST(Markdown, OneRank) { expect_golden("one_rank.md", markdown(one_rank_report(
 TEST(Markdown, WeirdNames) { expect_golden("weird.md", markdown(weird_report())); }
 TEST(Markdown, NotFinite) { expect_golden("not_finite.md", markdown(not_finite_report())); }
 TEST(Markdown, NothingRun) { expect_golden("nothing.md", markdown(report_of({}))); }
+
+TEST(Markdown, NotStarted) { expect_golden("not_started.md", markdown(not_started_report())); }
+TEST(Markdown, HalfKnown) { expect_golden("half_known.md", markdown(half_known_report())); }
+
+TEST(Markdown, NamesAndEstimatesReadAsTheyAreUnlessTheyWouldBeMarkup) {
+  EXPECT_THAT(
+      markdown(remarks_report()),
+      AllOf(HasSubstr("| ppo_actor_critic[ranks=2,dtype=bf16] |"), HasSubstr("| ~5.9e-02 |")));
+  ArmReport arm = failed_arm();
+  arm.name = "a](http://x) ~~b~~ _c_";
+  EXPECT_THAT(markdown(report_of({scenario_of({arm})})),
+              HasSubstr("| a&#93;(http://x) &#126;&#126;b&#126;&#126; &#95;c&#95; |"));
+}
 
 TEST(Markdown, AHundredThousandTensorsStayBelowTheLimit) {
   const std::string text = markdown(large_report(100'000));

@@ -10,6 +10,7 @@
 #include "golden.h"
 #include "made_up_reports.h"
 #include "model/errors.h"
+#include "model/evidence_table.h"
 #include "model/json/report.h"
 
 namespace gradcheck::test {
@@ -62,6 +63,7 @@ TEST(ReportJson, TheSchemaKnowsEverySpelling) {
   expect_known(BufferPolicy::must_equal, BufferPolicy::undeclared);
   expect_known(PlanSource::declared, PlanSource::none);
   expect_known(DType::f64, DType::other);
+  expect_known(RankEnd::running, RankEnd::deadline);
 }
 
 TEST(ReportJson, ValuesLandInTheirOwnFields) {
@@ -76,6 +78,9 @@ TEST(ReportJson, ValuesLandInTheirOwnFields) {
   EXPECT_EQ(arm.plan.at(0).wire_dtype, DType::f8_e5m2);
   EXPECT_EQ(arm.plan.at(0).source, PlanSource::siblings);
   EXPECT_EQ(arm.tensors.at(0).rungs.at(0).first, "SHAPE_DTYPE");
+  EXPECT_EQ(report.run.world_size, 13);
+  EXPECT_EQ(report.run.backend, "gloo");
+  EXPECT_EQ(report.run.seed, 18446744073709551614U);
   EXPECT_EQ(report.run.versions.at(1).first, "gloo");
 }
 

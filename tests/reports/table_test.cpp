@@ -18,6 +18,13 @@ TEST(Table, ColumnsAreAlignedAndEmptyOnesLeftOut) {
                                            "longer      7"));
 }
 
+TEST(Table, WithoutEmptyColumnsRowsAreFull) {
+  const Table table = without_empty_columns({{{"a"}, {"b"}, {"c"}}, {{"1"}, {"", "", "3"}}});
+  ASSERT_EQ(table.columns.size(), 2U);
+  EXPECT_EQ(table.columns[1].title, "c");
+  EXPECT_THAT(table.rows, ElementsAre(ElementsAre("1", ""), ElementsAre("", "3")));
+}
+
 TEST(Table, WithoutRowsThereIsNoTitle) { EXPECT_THAT(lines_of(Table{{{"name"}}, {}}), IsEmpty()); }
 
 }  // namespace

@@ -69,8 +69,41 @@ TEST(Words, RankEnds) {
   EXPECT_FALSE(ended_well({0, "exited", 1, "", "", "", "", ""}));
   EXPECT_FALSE(ended_well({0, "bye", 0, "", "", "ValueError", "", ""}));
   EXPECT_EQ(rank_end_text({0, "signalled", 11, "forward", "", "", "", ""}),
-            "killed by signal 11 (SEGV) in forward");
+            "killed by SIGSEGV in forward");
   EXPECT_EQ(rank_end_text({0, "signalled", 999, "", "", "", "", ""}), "killed by signal 999");
+}
+
+TEST(Words, AnArmThatCouldNotBeJudgedSaysWhatStoppedIt) {
+  EXPECT_EQ(ending_text(raised_arm()), "could not judge: raised");
+  EXPECT_EQ(ending_text(died_arm()), "could not judge: died");
+  EXPECT_EQ(ending_text(late_arm()), "could not judge: deadline");
+  EXPECT_EQ(ending_text(inconclusive_arm()), "could not judge");
+  EXPECT_EQ(ending_text(not_started_arm("a")), "could not judge");
+  ArmReport expected_to_die = died_arm();
+  expected_to_die.verdict = Verdict::pass;
+  EXPECT_EQ(ending_text(expected_to_die), "as expected");
+  ArmReport noted = inconclusive_arm();  // a rank that died after its evidence was complete
+  noted.findings.insert(noted.findings.begin(), {802, Severity::note, "", "", 0, {}, {}, 0, ""});
+  EXPECT_EQ(ending_text(noted), "could not judge");
+}
+
+// A rank of which nothing is known is not one that ended well.
+TEST(Words, AnEmptyRankRowClaimsNothing) {
+  EXPECT_FALSE(ended_well(RankRow{}));
+  EXPECT_EQ(rank_end_text(RankRow{}), "end not known");
+}
+
+TEST(Words, RanksWithoutARowAreNamed) {
+  ArmReport arm = half_known_report().scenarios[0].arms[0];
+  EXPECT_EQ(ranks_without_row(arm), "rank 2");
+  arm.world_size = 2;
+  EXPECT_EQ(ranks_without_row(arm), "");
+  arm.world_size = 1;  // more rows than ranks
+  EXPECT_EQ(ranks_without_row(arm), "");
+  arm.world_size = std::numeric_limits<int>::max();
+  EXPECT_EQ(ranks_without_row(arm), "2147483645 of 2147483647 ranks");
+  arm.ranks.clear();
+  EXPECT_EQ(ranks_without_row(arm), "");
 }
 
 TEST(Words, RerunNamesTheScenarioAsItWasGiven) {

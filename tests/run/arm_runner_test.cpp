@@ -8,7 +8,10 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
+
+#include "model/errors.h"
 
 namespace gradcheck {
 namespace {
@@ -135,6 +138,54 @@ TEST_F(FakeArm, AMissingRankProgramIsAnErrorThatSaysWhatToDo) {
   const ArmReport report = runner.run(scenario_, arm_, "run");
   EXPECT_EQ(report.verdict, Verdict::error);
   EXPECT_THAT(report.headline, HasSubstr("scripts/setup"));
+}
+
+TEST_F(FakeArm, OurOwnFailureMeetsNoExpectation) {
+  arm_.expect.outcome = Outcome::error;
+  ArmOptions options;
+  options.rank_binary = "/nowhere/gradcheck-rank";
+  ArmRunner runner(host_, interrupt_, options);
+  EXPECT_EQ(runner.run(scenario_, arm_, "run").verdict, Verdict::error);
+  EXPECT_EQ(run("garbage").verdict, Verdict::error);
+  EXPECT_EQ(run("kill").verdict, Verdict::pass) << "the program's own failure does";
+}
+
+TEST_F(FakeArm, ArmsOnOtherDataAreAnErrorWhateverTheyExpect) {
+  ArmOptions options;
+  options.rank_binary = GRADCHECK_SOURCE_DIR "/tests/support/fake_rank.py";
+  ArmRunner runner(host_, interrupt_, options);
+  EXPECT_EQ(runner.run(scenario_, arm_, "run").verdict, Verdict::pass);
+  Arm other = arm_;
+  other.name = "other";
+  other.program.native->loss_scale = 2;  // the fake takes its data from it
+  other.expect.outcome = Outcome::error;
+  const ArmReport report = runner.run(scenario_, other, "run");
+  EXPECT_EQ(report.verdict, Verdict::error);
+  EXPECT_THAT(report.reason, HasSubstr("same data"));
+}
+
+TEST_F(FakeArm, APayloadThatIsNotWhatWasRecordedIsRefused) {
+  const ArmReport report = run("stale_payload");
+  EXPECT_EQ(report.outcome, Outcome::error);
+  EXPECT_THAT(report.notes, Contains(HasSubstr("not the tensor that was recorded")));
+}
+
+TEST_F(FakeArm, APayloadOutsideTheRunDirectoryIsRefused) {
+  EXPECT_THAT(run("stray_payload").notes, Contains(HasSubstr("outside the run")));
+}
+
+TEST_F(FakeArm, APayloadThatCouldNotBeWrittenLeavesTheSketches) {
+  const ArmReport report = run("no_payload");
+  EXPECT_EQ(report.outcome, Outcome::consistent) << report.headline;
+}
+
+TEST_F(FakeArm, AZygoteThatNeverAnswersIsEnded) {
+  const std::string script = (folder_ / "sleeper").string();
+  std::ofstream(script) << "#!/bin/sh\nexec sleep 987\n";
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  EXPECT_THROW(Zygote(script, 0.2, -1), InfrastructureError);
+  EXPECT_NE(std::system("pgrep -f '^sleep 987$' >/dev/null"), 0) << "it is still there";
+  std::filesystem::remove(script);
 }
 
 TEST_F(FakeArm, ARankProgramThatIsNoneIsAnErrorWithItsLastWords) {

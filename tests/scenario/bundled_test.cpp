@@ -73,6 +73,7 @@ TEST(Schema, KnowsTheNativeParts) {
   EXPECT_EQ(known["hook"]["enum"], words_of(native_hooks()));
   EXPECT_EQ(known["fault_kind"]["enum"], words_of(fault_kinds()));
   EXPECT_EQ(known["fault_phase"]["enum"], words_of(fault_phases()));
+  EXPECT_EQ(known["stage"]["enum"], words_up_to(Stage::next_forward));
 }
 
 TEST(Schema, KnowsTheCodesAndCauses) {

@@ -63,7 +63,53 @@ TEST(Decoder, FillsInEveryDefault) {
   expected.model = "qwen3_0_6b";
   expected.trainer = "kto";
   expected.loss = "chunked";
+  expected.path = "direct";
   EXPECT_EQ(scenario.arms.at(0).program.native, expected);
+}
+
+TEST(Decoder, APathThatIsNotNamedFollowsWrapperAndLoss) {
+  const std::string ddp = R"("wrapper": {"kind": "ddp"})";
+  File file;
+  file.arms = R"([{"name": "a", "change": {"native": {)" + ddp + R"(}}, "expect": {"of": 1}},
+                  {"name": "b", "change": {"native": {)" +
+              ddp + R"(, "loss": "dense"}},
+                   "expect": {"of": 1}},
+                  {"name": "c", "expect": {"of": 1}}])";
+  std::vector<std::string> paths;
+  for (const Arm& arm : decode(file.text()).at(0).arms) paths.push_back(arm.program.native->path);
+  EXPECT_THAT(paths, testing::ElementsAre("redirected", "wrapped", "direct"));
+}
+
+TEST(Decoder, RefusesAPathThatDoesNotGoWithWrapperOrLoss) {
+  const auto error = [](const std::string& native) {
+    File file;
+    file.program = std::string("{\"native\": {") + kNative + ", " + native + "}}";
+    return error_of(file.text());
+  };
+  EXPECT_EQ(error(R"("path": "redirected")"),
+            "folder/s.json: /program/native: path \"redirected\" needs a wrapper");
+  EXPECT_THAT(error(R"("path": "direct", "wrapper": {"kind": "ddp"})"),
+              HasSubstr("/program/native: path \"direct\" means no wrapper"));
+  EXPECT_THAT(error(R"("path": "wrapped", "wrapper": {"kind": "ddp"})"),
+              HasSubstr("loss \"chunked\" needs hidden states"));
+}
+
+TEST(Decoder, HoldsAChangeToThePathThatItsProgramHas) {
+  File file;
+  file.program = std::string("{\"native\": {") + kNative +
+                 R"(, "wrapper": {"kind": "ddp"}, "path": "redirected"}})";
+  file.arms = R"([{"name": "a", "expect": {"of": 1}},
+                  {"name": "b", "change": {"native": {"path": "direct"}}, "expect": {"of": 1}}])";
+  EXPECT_THAT(error_of(file.text()), HasSubstr("/arms/1/change/native: path \"direct\" means"));
+}
+
+TEST(Decoder, AMarkIsSkippedOfAStageThatExists) {
+  File file;
+  file.program = std::string("{\"native\": {") + kNative +
+                 R"(, "fault": {"kind": "skip_mark", "tensor": "redcued"}}})";
+  EXPECT_THAT(error_of(file.text()),
+              HasSubstr("/program/native/fault/tensor: there is no 'redcued'; did you mean "
+                        "'reduced'?"));
 }
 
 TEST(Decoder, MergesChangeIntoTheProgramOfItsArmOnly) {

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stands in for gradcheck-rank --zygote FD in tests without LibTorch: same protocol, made-up
 evidence of one tensor that all ranks agree on. GRADCHECK_FAKE says what rank 1 does instead:
-kill, hang, exit, raise, garbage, endless_line, hang_at_exit, silent."""
+kill, hang, exit, raise, garbage, endless_line, hang_at_exit, silent;
+or what all do: stale_payload, stray_payload, no_payload (rank 1 only)."""
 
 import array
 import base64
@@ -16,6 +17,27 @@ import time
 from typing import Any
 
 BEHAVIOUR = os.environ.get("GRADCHECK_FAKE", "")
+
+
+MASK = (1 << 64) - 1
+
+
+def xxh3_128_of_four_bytes(data: bytes) -> str:
+    """XXH3-128 of four bytes, seed 0: the branch for 4 to 8 bytes of the reference."""
+    low = int.from_bytes(data, "little")
+    flip = int.from_bytes(bytes.fromhex("ded46de9839097db"), "little")
+    flip ^= int.from_bytes(bytes.fromhex("7240a4a4b7b3671f"), "little")
+    product = ((low | low << 32) ^ flip) * (0x9E3779B185EBCA87 + (4 << 2))
+    low, high = product & MASK, product >> 64
+    high = (high + (low << 1)) & MASK
+    low ^= high >> 3
+    low ^= low >> 35
+    low = low * 0x9FB21C651E98DF25 & MASK
+    low ^= low >> 28
+    high ^= high >> 37
+    high = high * 0x165667919E3779F9 & MASK
+    high ^= high >> 32
+    return f"{high:016x}{low:016x}"
 
 
 class Rank:
@@ -47,7 +69,7 @@ class Rank:
             shape=[1],
             dtype="f32",
             state="finite",
-            digest=struct.pack(">qd", 0, value).hex(),
+            digest=xxh3_128_of_four_bytes(struct.pack("<f", value)),
             n=1,
             nan=0,
             inf=0,
@@ -68,13 +90,18 @@ class Rank:
             if record["type"] == "go":
                 return
             stage = record["stage"]
+            moment = {"step": 0, "micro": 0, "stage": stage}
+            if BEHAVIOUR == "no_payload" and rank == 1:
+                self.send("payload", file="", names=[], bytes=0, truncated=True, **moment)
+                continue
             header = {"policy/w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}
             text = json.dumps(header).encode()
             file = f"payload/rank-{rank}.step-0.{stage}.safetensors"
+            value = values[stage] + (BEHAVIOUR == "stale_payload")
             with open(os.path.join(directory, file), "wb") as out:
-                out.write(struct.pack("<Q", len(text)) + text + struct.pack("<f", values[stage]))
-            moment = {"step": 0, "micro": 0, "stage": stage}
-            self.send("payload", file=file, names=["policy/w"], bytes=4, truncated=False, **moment)
+                out.write(struct.pack("<Q", len(text)) + text + struct.pack("<f", value))
+            named = f"payload/../{file}" if BEHAVIOUR == "stray_payload" else file
+            self.send("payload", file=named, names=["policy/w"], bytes=4, truncated=False, **moment)
 
 
 def misbehave(rank: Rank) -> None:
@@ -112,7 +139,8 @@ def rank_main(channel: socket.socket) -> None:
     rank.phase("forward")
     if number == 1:
         misbehave(rank)
-    rank.send("event", event="batch", step=0, micro=0, model="policy", digest=f"{number:032x}")
+    batch = f"{number + int(run['program']['loss_scale']) * 100:032x}"
+    rank.send("event", event="batch", step=0, micro=0, model="policy", digest=batch)
     rank.send("event", event="wrapper_forward", step=0, micro=0, armed=True, grad_mode=True)
     rank.send("event", event="backward", step=0, micro=0, model="policy", armed=True)
     mean = sum(range(1, world + 1)) / world

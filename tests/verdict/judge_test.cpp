@@ -221,6 +221,18 @@ TEST(Judge, RefusedEvidenceIsAnError) {
   EXPECT_THAT(arm.headline, HasSubstr("rank 0 said hello twice"));
 }
 
+TEST(Judge, RefusedEvidenceStillTellsHowTheProgramEnded) {
+  Recipe recipe;
+  recipe.edit = [](EvidenceTable& table) {
+    table.refuse("rank 0 said hello twice");
+    table.rank(1).end = RankEnd::exited;
+    table.rank(1).marks.clear();
+  };
+  const ArmReport arm = judged(recipe);
+  EXPECT_EQ(arm.outcome, Outcome::error);
+  EXPECT_TRUE(has_code(arm, 802)) << told(arm);
+}
+
 TEST(Judge, FewerStepsThanAskedForAreInconclusive) {
   const MadeUpRun run({});
   const std::vector<PlanRule> rules;

@@ -129,8 +129,8 @@ struct Recipe {
   std::function<std::string(const At&)> batch = [](const At& at) {
     return std::to_string(at.rank) + "." + std::to_string(at.step) + "." + std::to_string(at.micro);
   };
-  std::function<Values(const At&, const Values&)> finish;  // `reduced` → `final`
-  std::function<Values(const At&, const Values&)> move;    // parameter after the step
+  std::function<Maybe(const At&, const Values&)> finish;  // `reduced` → `final`
+  std::function<Values(const At&, const Values&)> move;   // parameter after the step
   std::function<Values(const At&)> start;
   std::function<bool(std::int64_t step)> clears = [](std::int64_t) { return true; };
   std::function<void(EvidenceTable&)> edit = [](EvidenceTable&) {};
@@ -278,7 +278,8 @@ class MadeUpRun {
     Values& parameter = parameters_[at.tensor][static_cast<std::size_t>(at.rank)];
     const Maybe& gradient = gradients_[at.tensor][static_cast<std::size_t>(at.rank)];
     Maybe taken;
-    if (gradient) taken = rounded(recipe_.dtype, recipe_.finish(at, *gradient));
+    if (gradient) taken = recipe_.finish(at, *gradient);
+    if (taken) taken = rounded(recipe_.dtype, *taken);
     record(at, Stage::final, taken);
     if (taken) {
       const Values update = times(recipe_.dtype, *taken, -recipe_.learning_rate);
@@ -351,6 +352,21 @@ inline bool has_cause(const ArmReport& arm, Cause cause) {
     if (claim.cause == cause) return true;
   }
   return false;
+}
+
+inline const Finding* find_code_in(const ArmReport& arm, int code) {
+  for (const Finding& finding : arm.findings) {
+    if (finding.code == code) return &finding;
+  }
+  return nullptr;
+}
+
+// Changes every optimizer step of one rank.
+inline void edit_steps(EvidenceTable& table, int rank,
+                       const std::function<void(EventRecord&)>& change) {
+  for (EventRecord& event : table.rank(rank).events) {
+    if (event.type == EventType::optimizer_step) change(event);
+  }
 }
 
 // For a failing test's message.

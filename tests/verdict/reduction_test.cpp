@@ -148,7 +148,7 @@ TEST(Reduction, RuleDeclaresASum) {
   EXPECT_EQ(judged(recipe, {rule}).outcome, Outcome::consistent);
 }
 
-TEST(Reduction, OneRankIsConsistentAndSaysThatAgreementWasNotTested) {
+TEST(Reduction, OneRankIsConsistentAndSaysWhatWasNotChecked) {
   Recipe recipe;
   recipe.ranks = 1;
   for (const std::int64_t micros : {1, 3}) {
@@ -158,8 +158,11 @@ TEST(Reduction, OneRankIsConsistentAndSaysThatAgreementWasNotTested) {
       const ArmReport arm = judged(recipe);
       EXPECT_EQ(arm.outcome, Outcome::consistent) << told(arm);
       EXPECT_EQ(arm.totals.compared, kTensors);
-      EXPECT_THAT(arm.headline, HasSubstr("agreement not tested"));
-      EXPECT_THAT(arm.scope.not_checked, testing::Contains("one rank: agreement not tested"));
+      EXPECT_EQ(arm.headline, micros == 1
+                                  ? "reduced equals local bit for bit"
+                                  : "reduced equals the sum of its micro-steps bit for bit");
+      EXPECT_THAT(arm.scope.not_checked,
+                  testing::ElementsAre("agreement (one rank)", "loss normalisation"));
     }
   }
 }
@@ -171,7 +174,76 @@ TEST(Reduction, OneRankWhoseGradientWasTouchedIsWrong) {
     ranks[0][0] = std::nextafter(static_cast<float>(ranks[0][0]), 100.0F);
     return ranks;
   };
-  EXPECT_EQ(judged(recipe).outcome, Outcome::inconsistent);
+  const ArmReport arm = judged(recipe);
+  EXPECT_EQ(arm.outcome, Outcome::inconsistent);
+  EXPECT_TRUE(has_code(arm, 209)) << told(arm);
+  EXPECT_FALSE(has_code(arm, 204)) << told(arm);
+}
+
+// One rank, three micro-steps, and one unit in the last place of one element after them.
+Recipe touched_after_three_micro_steps() {
+  Recipe recipe;
+  recipe.ranks = 1;
+  recipe.micros = 3;
+  recipe.reduce = [](std::vector<Values> ranks, const At& at) {
+    const auto value = static_cast<float>(ranks[0][0]);
+    if (at.micro == 2) ranks[0][0] = std::nextafter(value, 100.0F);
+    return ranks;
+  };
+  return recipe;
+}
+
+TEST(Reduction, OneUlpAfterSeveralMicroStepsOfOneRankIsWrong) {
+  const ArmReport arm = judged(touched_after_three_micro_steps());
+  EXPECT_EQ(arm.outcome, Outcome::inconsistent) << told(arm);
+  EXPECT_TRUE(has_code(arm, 209)) << told(arm);
+  EXPECT_EQ(arm.totals.wrong, kTensors);
+  EXPECT_EQ(arm.headline, "reduced is not the sum of the locals bit for bit");
+}
+
+TEST(Reduction, OneRankWithoutElementsSaysThatBitsWereNotChecked) {
+  Recipe recipe = touched_after_three_micro_steps();
+  recipe.payloads = false;
+  const ArmReport arm = judged(recipe);
+  EXPECT_EQ(arm.outcome, Outcome::consistent) << told(arm);
+  EXPECT_THAT(arm.headline, HasSubstr("not checked bit for bit"));
+}
+
+TEST(Reduction, OneRankThatScalesOrNarrowsIsHeldToTheBound) {
+  Recipe recipe;
+  recipe.ranks = 1;
+  recipe.reduce = [](const std::vector<Values>& ranks, const At&) {
+    return everywhere(ranks, times(DType::f32, ranks[0], 0.3F));
+  };
+  recipe.edit = [](EvidenceTable& table) { table.rank(0).wrappers.front().divide = 1 / 0.3; };
+  EXPECT_EQ(judged(recipe).outcome, Outcome::consistent) << told(judged(recipe));
+  recipe.reduce = [](const std::vector<Values>& ranks, const At&) {
+    return everywhere(ranks, rounded(DType::bf16, ranks[0]));
+  };
+  recipe.edit = [](EvidenceTable& table) { table.rank(0).wrappers.front().wire_dtype = "bf16"; };
+  EXPECT_EQ(judged(recipe).outcome, Outcome::consistent) << told(judged(recipe));
+}
+
+TEST(Reduction, OneRankInEveryTypeAndWindowIsHealthy) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
+    for (const std::int64_t micros : {1, 2, 8, 64}) {
+      Recipe recipe;
+      recipe.ranks = 1;
+      recipe.dtype = dtype;
+      recipe.micros = micros;
+      EXPECT_EQ(judged(recipe).outcome, Outcome::consistent) << told(judged(recipe));
+    }
+  }
+}
+
+TEST(Reduction, TwoLostRanksAreNamedInThePlural) {
+  Recipe recipe;
+  recipe.ranks = 4;
+  recipe.reduce = [](std::vector<Values> ranks, const At&) {
+    for (const std::size_t lost : {1U, 2U}) ranks[lost].assign(ranks[lost].size(), 0);
+    return everywhere(ranks, ddp_mean(DType::f32, ranks));
+  };
+  EXPECT_EQ(judged(recipe).headline, "equal bit for bit, but ranks 1, 2 are missing from the mean");
 }
 
 TEST(Reduction, NoSyncUntilTheLastMicroStepIsHealthy) {

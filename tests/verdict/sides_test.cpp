@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -89,6 +90,108 @@ TEST(Sides, FinalThatDiffersThoughReducedAgreesIsFound) {
   EXPECT_TRUE(has_code(arm, 101)) << told(arm);
   EXPECT_EQ(arm.totals.differed, 0);
   EXPECT_EQ(arm.finals.differed_after, kTensors);
+}
+
+// With one element of the first tensor that is not finite at `final` on ranks from `first` on.
+Recipe overflow_before_the_step(int first) {
+  Recipe recipe;
+  recipe.finish = [first](const At& at, Values values) {
+    if (at.tensor == 0 && at.rank >= first) values[3] = std::nan("");
+    return values;
+  };
+  return recipe;
+}
+
+TEST(Sides, NanMadeBetweenReductionAndStepIsNoNote) {
+  const ArmReport everywhere = judged(overflow_before_the_step(0));
+  EXPECT_EQ(everywhere.outcome, Outcome::inconsistent) << told(everywhere);
+  ASSERT_TRUE(has_code(everywhere, 701)) << told(everywhere);
+  EXPECT_EQ(find_code_in(everywhere, 701)->ranks, (std::vector<int>{0, 1}));
+  EXPECT_THAT(told(everywhere), testing::HasSubstr("at `final`, though finite at `reduced`"));
+  const ArmReport one = judged(overflow_before_the_step(1));
+  ASSERT_TRUE(has_code(one, 701)) << told(one);
+  EXPECT_EQ(find_code_in(one, 701)->ranks, std::vector<int>{1}) << told(one);
+}
+
+// The gradient of the first tensor is dropped before the step on ranks from `first` on.
+Recipe dropped_before_the_step(int first) {
+  Recipe recipe;
+  recipe.steps = 2;
+  recipe.finish = [first](const At& at, const Values& values) -> Maybe {
+    if (at.step == 1 && at.tensor == 0 && at.rank >= first) return std::nullopt;
+    return values;
+  };
+  return recipe;
+}
+
+TEST(Sides, GradientDroppedBeforeTheStepIsFound) {
+  const ArmReport everywhere = judged(dropped_before_the_step(0));
+  EXPECT_EQ(everywhere.outcome, Outcome::inconclusive) << told(everywhere);
+  EXPECT_THAT(told(everywhere), testing::HasSubstr("absent at `final`, though present"));
+  const ArmReport one = judged(dropped_before_the_step(1));
+  EXPECT_EQ(one.outcome, Outcome::inconsistent) << told(one);
+  ASSERT_TRUE(has_code(one, 102)) << told(one);
+  EXPECT_EQ(find_code_in(one, 102)->ranks, std::vector<int>{1});
+}
+
+Recipe undeclared_recipe() {
+  Recipe recipe;
+  recipe.wrapped = false;
+  recipe.armed = [](const At&) { return true; };
+  return recipe;
+}
+
+TEST(Sides, UndeclaredFinalThatDiffersAccusesNobody) {
+  Recipe recipe = undeclared_recipe();
+  recipe.finish = [](const At& at, Values values) {
+    if (at.rank == 1) values[0] += 1;
+    return values;
+  };
+  const ArmReport arm = judged(recipe);
+  EXPECT_EQ(arm.outcome, Outcome::inconclusive) << told(arm);
+  EXPECT_TRUE(has_code(arm, 606)) << told(arm);
+  EXPECT_FALSE(has_code(arm, 101)) << told(arm);
+}
+
+TEST(Sides, UndeclaredParametersThatDifferProveNothing) {
+  Recipe recipe = undeclared_recipe();
+  recipe.start = [](const At& at) { return normal(64, static_cast<std::uint64_t>(at.rank)); };
+  recipe.tensors = {{"a", 64}};
+  const ArmReport start = judged(recipe);
+  EXPECT_EQ(start.outcome, Outcome::inconclusive) << told(start);
+  EXPECT_THAT(told(start),
+              testing::HasSubstr("undeclared tensors differ: 1; parameters at `start`"));
+  recipe.start = {};
+  recipe.move = [](const At& at, Values values) {
+    if (at.rank == 1) values[0] += 1;
+    return values;
+  };
+  const ArmReport after = judged(recipe);
+  EXPECT_EQ(after.outcome, Outcome::inconclusive) << told(after);
+  EXPECT_THAT(told(after), testing::HasSubstr("parameters at `after`"));
+}
+
+TEST(Sides, UndeclaredFrozenParameterThatDiffersProvesNothing) {
+  Recipe recipe = undeclared_recipe();
+  recipe.edit = [](EvidenceTable& table) {
+    for (const int rank : {0, 1}) {
+      TensorRecord frozen;
+      frozen.model = "policy";
+      frozen.name = "frozen";
+      frozen.shape = {1};
+      frozen.state = TensorState::finite;
+      frozen.requires_grad = false;
+      frozen.stats = measure(DType::f32, to_bytes(DType::f32, {1.0 + rank}));
+      for (const Stage stage : {Stage::start, Stage::after}) {
+        frozen.stage = stage;
+        table.put(rank, frozen, 5000);
+        for (MarkRecord& mark : table.rank(rank).marks) mark.tensors += mark.stage == stage;
+      }
+    }
+  };
+  const ArmReport arm = judged(recipe);
+  EXPECT_EQ(arm.outcome, Outcome::inconclusive) << told(arm);
+  EXPECT_TRUE(has_code(arm, 606)) << told(arm);
 }
 
 // One buffer with these values on ranks 0 and 1 at a stage, under a wrapper's policy.

@@ -8,7 +8,9 @@
 namespace gradcheck::native {
 namespace {
 
-using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+using WorkPtr = CountingBackend::WorkPtr;
+using Tensors = CountingBackend::Tensors;
+using TensorLists = CountingBackend::TensorLists;
 
 // The work of a collective that was not carried out: complete at once, tensors as they were.
 class DoneWork : public c10d::Work {
@@ -46,10 +48,10 @@ const char* name_of(const c10d::ReduceOp& op) {
   }
 }
 
-std::uint64_t bytes_in(const std::vector<at::Tensor>& tensors) {
-  std::uint64_t bytes = 0;
-  for (const at::Tensor& tensor : tensors) bytes += tensor.nbytes();
-  return bytes;
+Tensors joined(const TensorLists& lists) {
+  Tensors all;
+  for (const Tensors& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
 }
 
 }  // namespace
@@ -61,8 +63,7 @@ CountingBackend::CountingBackend(c10::intrusive_ptr<c10d::Backend> inner, Journa
       journal_(journal),
       faults_(faults) {}
 
-void CountingBackend::count(const char* op, const std::vector<at::Tensor>& tensors,
-                            const char* reduce) {
+void CountingBackend::count(const char* op, const Tensors& tensors, const char* reduce) {
   EventRecord record;
   record.type = EventType::collective;
   record.op = op;
@@ -80,14 +81,12 @@ c10::intrusive_ptr<c10d::Backend::Options> CountingBackend::getBackendOptions() 
   return inner_->getBackendOptions();
 }
 
-WorkPtr CountingBackend::broadcast(std::vector<at::Tensor>& tensors,
-                                   const c10d::BroadcastOptions& options) {
+WorkPtr CountingBackend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
   count("broadcast", tensors);
   return inner_->broadcast(tensors, options);
 }
 
-WorkPtr CountingBackend::allreduce(std::vector<at::Tensor>& tensors,
-                                   const c10d::AllreduceOptions& options) {
+WorkPtr CountingBackend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
   if (faults_.skips_reduction(journal_.step())) return c10::make_intrusive<DoneWork>(tensors);
   count("all_reduce", tensors, name_of(options.reduceOp));
   if (faults_.corrupts_reduction(journal_.step())) {
@@ -96,14 +95,23 @@ WorkPtr CountingBackend::allreduce(std::vector<at::Tensor>& tensors,
   return inner_->allreduce(tensors, options);
 }
 
-WorkPtr CountingBackend::allreduce_coalesced(std::vector<at::Tensor>& tensors,
+WorkPtr CountingBackend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) {
+  count("all_reduce_sparse", tensors, name_of(options.reduceOp));
+  return inner_->allreduce_sparse(tensors, options);
+}
+
+WorkPtr CountingBackend::allreduce_coalesced(Tensors& tensors,
                                              const c10d::AllreduceCoalescedOptions& options) {
   count("all_reduce_coalesced", tensors, name_of(options.reduceOp));
   return inner_->allreduce_coalesced(tensors, options);
 }
 
-WorkPtr CountingBackend::allgather(std::vector<std::vector<at::Tensor>>& outputs,
-                                   std::vector<at::Tensor>& inputs,
+WorkPtr CountingBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
+  count("reduce", tensors, name_of(options.reduceOp));
+  return inner_->reduce(tensors, options);
+}
+
+WorkPtr CountingBackend::allgather(TensorLists& outputs, Tensors& inputs,
                                    const c10d::AllgatherOptions& options) {
   count("all_gather", inputs);
   return inner_->allgather(outputs, inputs, options);
@@ -115,15 +123,93 @@ WorkPtr CountingBackend::_allgather_base(at::Tensor& output, at::Tensor& input,
   return inner_->_allgather_base(output, input, options);
 }
 
+WorkPtr CountingBackend::allgather_coalesced(TensorLists& outputs, Tensors& inputs,
+                                             const c10d::AllgatherOptions& options) {
+  count("all_gather_coalesced", inputs);
+  return inner_->allgather_coalesced(outputs, inputs, options);
+}
+
+WorkPtr CountingBackend::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                                         const c10d::AllgatherOptions& options) {
+  count("all_gather_coalesced", inputs);
+  return inner_->allgather_into_tensor_coalesced(outputs, inputs, options);
+}
+
+WorkPtr CountingBackend::gather(TensorLists& outputs, Tensors& inputs,
+                                const c10d::GatherOptions& options) {
+  count("gather", inputs);
+  return inner_->gather(outputs, inputs, options);
+}
+
+WorkPtr CountingBackend::scatter(Tensors& outputs, TensorLists& inputs,
+                                 const c10d::ScatterOptions& options) {
+  count("scatter", joined(inputs));  // empty but on the root
+  return inner_->scatter(outputs, inputs, options);
+}
+
+WorkPtr CountingBackend::reduce_scatter(Tensors& outputs, TensorLists& inputs,
+                                        const c10d::ReduceScatterOptions& options) {
+  count("reduce_scatter", joined(inputs), name_of(options.reduceOp));
+  return inner_->reduce_scatter(outputs, inputs, options);
+}
+
 WorkPtr CountingBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                               const c10d::ReduceScatterOptions& options) {
   count("reduce_scatter", {input}, name_of(options.reduceOp));
   return inner_->_reduce_scatter_base(output, input, options);
 }
 
+WorkPtr CountingBackend::reduce_scatter_tensor_coalesced(
+    Tensors& outputs, Tensors& inputs, const c10d::ReduceScatterOptions& options) {
+  count("reduce_scatter_coalesced", inputs, name_of(options.reduceOp));
+  return inner_->reduce_scatter_tensor_coalesced(outputs, inputs, options);
+}
+
+WorkPtr CountingBackend::alltoall_base(at::Tensor& output, at::Tensor& input,
+                                       std::vector<std::int64_t>& output_sizes,
+                                       std::vector<std::int64_t>& input_sizes,
+                                       const c10d::AllToAllOptions& options) {
+  count("all_to_all", {input});
+  return inner_->alltoall_base(output, input, output_sizes, input_sizes, options);
+}
+
+WorkPtr CountingBackend::alltoall(Tensors& outputs, Tensors& inputs,
+                                  const c10d::AllToAllOptions& options) {
+  count("all_to_all", inputs);
+  return inner_->alltoall(outputs, inputs, options);
+}
+
+WorkPtr CountingBackend::send(Tensors& tensors, int destination, int tag) {
+  count("send", tensors);
+  return inner_->send(tensors, destination, tag);
+}
+
+WorkPtr CountingBackend::recv(Tensors& tensors, int source, int tag) {
+  count("recv", tensors);
+  return inner_->recv(tensors, source, tag);
+}
+
+WorkPtr CountingBackend::recvAnysource(Tensors& tensors, int tag) {
+  count("recv", tensors);
+  return inner_->recvAnysource(tensors, tag);
+}
+
 WorkPtr CountingBackend::barrier(const c10d::BarrierOptions& options) {
   count("barrier", {});
   return inner_->barrier(options);
+}
+
+void CountingBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
+  count("barrier", {});
+  inner_->monitoredBarrier(options, wait_all_ranks);
+}
+
+void CountingBackend::setTimeout(std::chrono::milliseconds timeout) { inner_->setTimeout(timeout); }
+
+void CountingBackend::setSequenceNumberForGroup() { inner_->setSequenceNumberForGroup(); }
+
+std::uint64_t CountingBackend::getSequenceNumberForGroup() {
+  return inner_->getSequenceNumberForGroup();
 }
 
 }  // namespace gradcheck::native

@@ -2,9 +2,11 @@
 #include "probes/native/snapshot/clone_store.h"
 
 #include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "evidence/write/safetensors.h"
+#include "model/errors.h"
 #include "probes/native/journal.h"
 #include "probes/native/snapshot/tensor_bytes.h"
 
@@ -25,21 +27,8 @@ const at::Tensor* find(const CloneStore::Tensors& tensors, const std::string& ke
   return found == tensors.end() ? nullptr : &found->second;
 }
 
-}  // namespace
-
-void CloneStore::keep(std::int64_t micro, Stage stage, const std::string& name, at::Tensor tensor) {
-  moments_[{micro, stage}][name] = std::move(tensor);
-}
-
-const CloneStore::Tensors& CloneStore::at(std::int64_t micro, Stage stage) const {
-  static const Tensors kNone;
-  const auto found = moments_.find({micro, stage});
-  return found == moments_.end() ? kNone : found->second;
-}
-
-PayloadRecord write_payload(const CloneStore& clones, const Want& want,
-                            const std::string& directory, int rank) {
-  PayloadRecord record{want.step, want.micro, want.stage, file_name(want, rank), {}, 0, false};
+// What fits into the budget; names and bytes go into `record`.
+std::vector<NamedTensor> choose(const CloneStore& clones, const Want& want, PayloadRecord& record) {
   std::vector<NamedTensor> chosen;
   for (const std::string& key : want.names) {
     const at::Tensor* tensor = find(clones.at(want.micro, want.stage), key);
@@ -52,9 +41,43 @@ PayloadRecord write_payload(const CloneStore& clones, const Want& want,
     record.names.push_back(key);
     chosen.push_back({key, dtype_of(*tensor), shape_of(*tensor), bytes_of(*tensor)});
   }
-  std::filesystem::create_directories(directory + "/payload");
-  write_safetensors(directory + "/" + record.file, chosen);
-  return record;
+  return chosen;
+}
+
+}  // namespace
+
+void CloneStore::keep(std::int64_t micro, Stage stage, const std::string& name, at::Tensor tensor) {
+  moments_[{micro, stage}][name] = std::move(tensor);
+}
+
+const CloneStore::Tensors& CloneStore::at(std::int64_t micro, Stage stage) const {
+  static const Tensors kNone;
+  const auto found = moments_.find({micro, stage});
+  return found == moments_.end() ? kNone : found->second;
+}
+
+at::Tensor CloneStore::space(std::int64_t micro, Stage stage, const std::string& name,
+                             const at::Tensor& like) {
+  at::Tensor& space = spaces_[{micro, stage}][name];
+  const bool suits =
+      space.defined() && space.scalar_type() == like.scalar_type() && space.sizes() == like.sizes();
+  if (!suits) space = at::empty(like.sizes(), like.scalar_type());
+  return space;
+}
+
+Payload write_payload(const CloneStore& clones, const Want& want, const std::string& directory,
+                      int rank) {
+  PayloadRecord record{want.step, want.micro, want.stage, file_name(want, rank), {}, 0, false};
+  const std::vector<NamedTensor> chosen = choose(clones, want, record);
+  const std::string path = directory + "/" + record.file;
+  try {
+    write_safetensors(path, chosen);
+  } catch (const InfrastructureError& error) {
+    std::error_code ignored;
+    std::filesystem::remove(path + ".tmp", ignored);  // a full disk gets its space back
+    return {{want.step, want.micro, want.stage, "", {}, 0, true}, error.what()};
+  }
+  return {std::move(record), ""};
 }
 
 }  // namespace gradcheck::native

@@ -9,8 +9,9 @@
 
 namespace gradcheck::native {
 
-// Copies of a step's tensors, kept until the front has seen the step's records and says `go`.
-// Absent gradients are not in it. Tensors are row-major and never written to.
+// A step's tensors, kept until the front has seen the step's records and says `go`. Absent
+// gradients are not in it. Tensors are row-major, and nothing writes to them as long as they are
+// here: those that the step goes on to change are copies.
 class CloneStore {
  public:
   using Tensors = std::map<std::string, at::Tensor>;  // by name, without the model
@@ -19,13 +20,28 @@ class CloneStore {
   const Tensors& at(std::int64_t micro, Stage stage) const;
   void clear() { moments_.clear(); }
 
+  // Memory for a copy of `like`, row-major, the same in every step: what a step writes there is
+  // gone with the next one, and only the first step has the system find pages for it.
+  at::Tensor space(std::int64_t micro, Stage stage, const std::string& name,
+                   const at::Tensor& like);
+
  private:
-  std::map<std::pair<std::int64_t, Stage>, Tensors> moments_;
+  using Moments = std::map<std::pair<std::int64_t, Stage>, Tensors>;
+
+  Moments moments_;
+  Moments spaces_;
 };
 
-// Writes what `want` asks for, in its order and within its budget, to a safetensors file under
-// DIRECTORY/payload. Keys are "MODEL/name"; names that are not there are left out.
-PayloadRecord write_payload(const CloneStore& clones, const Want& want,
-                            const std::string& directory, int rank);
+// The answer to a `want`.
+struct Payload {
+  PayloadRecord record;
+  std::string problem;  // why nothing could be written; the record then names no file
+};
+
+// Writes what `want` asks for, in its order and within its budget, to a safetensors file in
+// DIRECTORY/payload, which must be there. Keys are "MODEL/name"; names that were not kept are left
+// out.
+Payload write_payload(const CloneStore& clones, const Want& want, const std::string& directory,
+                      int rank);
 
 }  // namespace gradcheck::native

@@ -17,6 +17,10 @@ TensorRecord describe(const at::Tensor& tensor, const TensorStats& stats) {
   return record;
 }
 
+TensorStats digest_of(const at::Tensor& tensor) {
+  return measure(dtype_of(tensor), bytes_of(tensor), KernelMode::digest_only);
+}
+
 }  // namespace
 
 Recorder::Recorder(const ModelTensors& parameters, const ModelTensors& buffers, Journal& journal,
@@ -25,31 +29,36 @@ Recorder::Recorder(const ModelTensors& parameters, const ModelTensors& buffers, 
       buffers_(buffers),
       journal_(journal),
       faults_(faults),
-      arrived_(parameters.size()) {
+      arrived_(parameters.size()),
+      reduced_(parameters.size()) {
   for (std::size_t i = 0; i < parameters.size(); ++i) {
-    hooks_.push_back(parameters[i].value.register_hook([this, i](const at::Tensor& gradient) {
+    hooks_.emplace_back();
+    if (!parameters[i].value.requires_grad()) continue;
+    hooks_[i] = parameters[i].value.register_hook([this, i](const at::Tensor& gradient) {
       const auto time = watch_.run();
-      arrived_[i] = row_major_copy(gradient);
-    }));
+      arrived_[i] = sample(journal_.micro(), Stage::local, parameters_[i].name, gradient);
+    });
   }
 }
 
 Recorder::~Recorder() {
-  for (std::size_t i = 0; i < hooks_.size(); ++i) parameters_[i].value.remove_hook(hooks_[i]);
+  for (std::size_t i = 0; i < hooks_.size(); ++i) {
+    if (hooks_[i]) parameters_[i].value.remove_hook(*hooks_[i]);
+  }
 }
 
 void Recorder::record_start() {
   const auto time = watch_.run();
   Moment moment{Stage::start, 0};
-  add_all(moment, TensorKind::param, parameters_);
-  add_all(moment, TensorKind::buffer, buffers_);
+  add_all(moment, TensorKind::param, parameters_, row_major_copy);
+  add_all(moment, TensorKind::buffer, buffers_, row_major_copy);
   close(moment);
 }
 
 void Recorder::record_next_forward() {
   const auto time = watch_.run();
   Moment moment{Stage::next_forward, 0};
-  add_all(moment, TensorKind::buffer, buffers_);
+  add_all(moment, TensorKind::buffer, buffers_, row_major_copy);
   close(moment);
 }
 
@@ -57,9 +66,9 @@ void Recorder::record_local() {
   const auto time = watch_.run();
   Moment moment{Stage::local, journal_.micro()};
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const at::Tensor gradient = std::exchange(arrived_[i], at::Tensor());
+    const Sample gradient = std::exchange(arrived_[i], {});
     if (faults_.hides_local(parameters_[i].name, journal_.step())) continue;
-    add(moment, TensorKind::grad, parameters_[i].name, gradient, KernelMode::full);
+    add_gradient(moment, parameters_[i].name, gradient);
   }
   close(moment);
 }
@@ -67,9 +76,11 @@ void Recorder::record_local() {
 void Recorder::record_reduced() {
   const auto time = watch_.run();
   Moment moment{Stage::reduced, journal_.micro()};
-  for (const ModelTensor& parameter : parameters_) {
-    add(moment, TensorKind::grad, parameter.name, row_major_copy(parameter.value.grad()),
-        KernelMode::full);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const auto& [name, value] = parameters_[i];
+    const Sample gradient = sample(moment.micro, moment.stage, name, value.grad());
+    reduced_[i] = gradient.stats.digest;
+    add_gradient(moment, name, gradient);
   }
   close(moment);
 }
@@ -77,8 +88,8 @@ void Recorder::record_reduced() {
 void Recorder::record_final() {
   const auto time = watch_.run();
   Moment moment{Stage::final, journal_.micro()};
-  for (const ModelTensor& parameter : parameters_) {
-    add_final(moment, parameter.name, parameter.value.grad());
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    add_final(moment, parameters_[i], reduced_[i]);
   }
   close(moment);
 }
@@ -86,46 +97,58 @@ void Recorder::record_final() {
 void Recorder::record_after() {
   const auto time = watch_.run();
   Moment moment{Stage::after, journal_.micro()};
-  add_all(moment, TensorKind::param, parameters_);
-  add_all(moment, TensorKind::buffer, buffers_);
+  add_all(moment, TensorKind::param, parameters_, row_major);
+  add_all(moment, TensorKind::buffer, buffers_, row_major);
   close(moment);
 }
 
-// Full statistics only where something happened to the gradient since it was reduced; otherwise
-// the copy that is already there serves both stages.
-void Recorder::add_final(Moment& moment, const std::string& name, const at::Tensor& gradient) {
-  const at::Tensor copy = row_major_copy(gradient);
-  const auto& reduced = clones_.at(moment.micro, Stage::reduced);
-  const auto before = reduced.find(name);
-  if (!copy.defined() || before == reduced.end() || !copy.equal(before->second)) {
-    return add(moment, TensorKind::grad, name, copy, KernelMode::full);
-  }
-  add(moment, TensorKind::grad, name, before->second, KernelMode::digest_only);
-}
-
-void Recorder::add_all(Moment& moment, TensorKind kind, const ModelTensors& tensors) {
+void Recorder::add_all(Moment& moment, TensorKind kind, const ModelTensors& tensors, Take take) {
   for (const ModelTensor& tensor : tensors) {
-    add(moment, kind, tensor.name, row_major_copy(tensor.value), KernelMode::digest_only);
+    const at::Tensor kept = take(tensor.value);
+    TensorRecord record = describe(kept, digest_of(kept));
+    if (kind == TensorKind::param) record.requires_grad = tensor.value.requires_grad();
+    clones_.keep(moment.micro, moment.stage, tensor.name, kept);
+    send(moment, kind, tensor.name, std::move(record));
   }
 }
 
-void Recorder::add(Moment& moment, TensorKind kind, const std::string& name,
-                   const at::Tensor& tensor, KernelMode mode) {
-  if (!tensor.defined()) return send_record(moment, kind, name, tensor, {});
-  clones_.keep(moment.micro, moment.stage, name, tensor);
-  send_record(moment, kind, name, tensor, measure(dtype_of(tensor), bytes_of(tensor), mode));
+Recorder::Sample Recorder::sample(std::int64_t micro, Stage stage, const std::string& name,
+                                  const at::Tensor& gradient) {
+  if (!gradient.defined()) return {};
+  const at::Tensor copy = clones_.space(micro, stage, name, gradient);
+  return {copy, copy_and_measure(gradient, copy)};
 }
 
-void Recorder::send_record(Moment& moment, TensorKind kind, const std::string& name,
-                           const at::Tensor& tensor, const TensorStats& stats) {
-  TensorRecord record = tensor.defined() ? describe(tensor, stats) : TensorRecord{};
+void Recorder::add_gradient(Moment& moment, const std::string& name, const Sample& sample) {
+  if (!sample.copy.defined()) return send(moment, TensorKind::grad, name, {});
+  clones_.keep(moment.micro, moment.stage, name, sample.copy);
+  send(moment, TensorKind::grad, name, describe(sample.copy, sample.stats));
+}
+
+// Bit for bit what was reduced (−0 is not +0 here, and a NaN is itself): then the copy that is
+// there serves both stages, and the digest is all there is to say.
+void Recorder::add_final(Moment& moment, const ModelTensor& parameter, const Digest& reduced) {
+  const auto& [name, value] = parameter;
+  const at::Tensor gradient = row_major(value.grad());
+  const auto& copies = clones_.at(moment.micro, Stage::reduced);
+  const auto before = copies.find(name);
+  if (gradient.defined() && before != copies.end()) {
+    const TensorStats stats = digest_of(gradient);
+    if (stats.digest == reduced && gradient.sizes() == before->second.sizes()) {
+      clones_.keep(moment.micro, moment.stage, name, before->second);
+      return send(moment, TensorKind::grad, name, describe(gradient, stats));
+    }
+  }
+  add_gradient(moment, name, sample(moment.micro, moment.stage, name, gradient));
+}
+
+void Recorder::send(Moment& moment, TensorKind kind, const std::string& name, TensorRecord record) {
   record.step = journal_.step();
   record.micro = moment.micro;
   record.stage = moment.stage;
   record.kind = kind;
   record.model = kPolicy;
   record.name = name;
-  if (kind == TensorKind::param) record.requires_grad = true;
   journal_.send(record);
   ++moment.tensors;
 }

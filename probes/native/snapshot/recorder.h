@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,9 @@ namespace gradcheck::native {
 
 // Records the policy's tensors at the stages of a step (evidence.md) at the journal's step and
 // micro-step, and closes each stage with a mark. Its hooks sit on the parameters themselves, where
-// a gradient passes before it is accumulated and before any reduction sees it. Keeps copies of
-// everything it records until forget().
+// a gradient passes before it is accumulated and before any reduction sees it. Keeps everything it
+// records until forget(), as copies where the step still changes it: between record_after() and
+// forget() nobody may write to parameters and buffers.
 class Recorder {
  public:
   Recorder(const ModelTensors& parameters, const ModelTensors& buffers, Journal& journal,
@@ -44,13 +46,20 @@ class Recorder {
     std::int64_t micro;
     std::uint64_t tensors = 0;
   };
-  void add(Moment& moment, TensorKind kind, const std::string& name, const at::Tensor& tensor,
-           KernelMode mode);
-  void add_all(Moment& moment, TensorKind kind, const ModelTensors& tensors);
-  void add_final(Moment& moment, const std::string& name, const at::Tensor& gradient);
+  using Take = at::Tensor (*)(const at::Tensor&);  // row_major or row_major_copy
+
+  void add_all(Moment& moment, TensorKind kind, const ModelTensors& tensors, Take take);
+  struct Sample {
+    at::Tensor copy;  // undefined: no gradient
+    TensorStats stats;
+  };
+
+  Sample sample(std::int64_t micro, Stage stage, const std::string& name,
+                const at::Tensor& gradient);
+  void add_gradient(Moment& moment, const std::string& name, const Sample& sample);
+  void add_final(Moment& moment, const ModelTensor& parameter, const Digest& reduced);
+  void send(Moment& moment, TensorKind kind, const std::string& name, TensorRecord record);
   void close(const Moment& moment);
-  void send_record(Moment& moment, TensorKind kind, const std::string& name,
-                   const at::Tensor& tensor, const TensorStats& stats);
 
   const ModelTensors& parameters_;
   const ModelTensors& buffers_;
@@ -58,8 +67,9 @@ class Recorder {
   const Faults& faults_;
   CloneStore clones_;
   Stopwatch watch_;
-  std::vector<at::Tensor> arrived_;  // by parameter: this backward's gradient, undefined if none
-  std::vector<unsigned> hooks_;
+  std::vector<Sample> arrived_;  // by parameter: this backward's gradient
+  std::vector<Digest> reduced_;  // by parameter: of the last reduction; meaningless where absent
+  std::vector<std::optional<unsigned>> hooks_;  // by parameter: none where it is frozen
 };
 
 }  // namespace gradcheck::native

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "probes/native/snapshot/tensor_bytes.h"
 #include "probes/native/wrappers/reducer.h"
 
 namespace gradcheck::native {
@@ -17,12 +18,6 @@ std::vector<at::Tensor> detached(const ModelTensors& tensors) {
   std::vector<at::Tensor> values;
   for (const ModelTensor& tensor : tensors) values.push_back(tensor.value.detach());
   return values;
-}
-
-std::uint64_t bytes_in(const std::vector<at::Tensor>& tensors) {
-  std::uint64_t bytes = 0;
-  for (const at::Tensor& tensor : tensors) bytes += tensor.nbytes();
-  return bytes;
 }
 
 void synchronise_from_rank_0(const ModelTensors& parameters, const ModelTensors& buffers,

@@ -4,18 +4,15 @@
 #include <stdexcept>
 #include <utility>
 
+#include "model/native_parts.h"
+
 namespace gradcheck::native {
 namespace {
 
-void check_combination(const std::string& path, const std::string& loss, bool has_wrapper) {
-  if (has_wrapper == (path == "direct")) {
-    throw std::invalid_argument("path \"" + path + "\" " +
-                                (has_wrapper ? "means no wrapper" : "needs a wrapper"));
-  }
-  if (path == "wrapped" && loss != "dense") {
-    throw std::invalid_argument("path \"wrapped\" returns logits; loss \"" + loss +
-                                "\" needs hidden states: use \"redirected\" or \"unwrapped\"");
-  }
+// Scenario files are held to the same rule; a program may come from elsewhere.
+void check_combination(const NativeProgram& program) {
+  const std::string problem = misfit_of_path(program.path, program.wrapper.kind, program.loss);
+  if (!problem.empty()) throw std::invalid_argument(problem);
 }
 
 }  // namespace
@@ -27,7 +24,7 @@ Policy::Policy(Qwen3 model, std::unique_ptr<Ddp> wrapper, const NativeProgram& p
       path_(program.path),
       loss_(program.loss),
       journal_(journal) {
-  check_combination(path_, loss_, wrapper_ != nullptr);
+  check_combination(program);
 }
 
 at::Tensor Policy::run(const std::function<at::Tensor(const SequenceLogProbs&)>& loss) {

@@ -44,12 +44,14 @@ class Fields {
     return has(key) ? real(key) : fallback;
   }
   std::optional<bool> flag(std::string_view key) const { return optional<bool>(key); }
+  bool is_list(std::string_view key) const { return has(key) && object_[key].is_array(); }
   bool has(std::string_view key) const { return object_[key].error() == simdjson::SUCCESS; }
 
   // A list of strings; a missing key is an empty list. The word `all` also stands for one.
   std::vector<std::string> texts(std::string_view key) const {
     std::vector<std::string> values;
-    if (!has(key) || object_[key].is_string()) return values;
+    if (!has(key)) return values;
+    if (object_[key].is_string() && required<std::string_view>(key) == "all") return values;
     for (const element value : required<simdjson::dom::array>(key)) {
       values.emplace_back(converted<std::string_view>(key, value));
     }
@@ -141,7 +143,6 @@ Digest decoded_digest(std::string_view text) {
   return {from_hex(text.substr(0, 16)), from_hex(text.substr(16))};
 }
 
-// A count that JSON carries as the inventory of a checksum may never exceed 2^53 (evidence.md).
 TensorStats stats_from(const Fields& fields) {
   TensorStats stats;
   stats.digest = decoded_digest(fields.text("digest"));
@@ -278,6 +279,9 @@ Record event_from(const Fields& fields) {
   record.bytes = fields.count_or("bytes", 0);
   record.optimizer = fields.text_or("optimizer", "");
   record.names = fields.texts("names");
+  if (record.names.empty() && fields.is_list("names")) {
+    throw std::runtime_error("names is an empty list; all are written \"all\"");
+  }
   record.skipped = fields.flag("skipped").value_or(false);
   record.norm = fields.real_or("norm", 0);
   record.max_norm = fields.real_or("max_norm", 0);

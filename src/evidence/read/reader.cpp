@@ -2,9 +2,13 @@
 #include "evidence/read/reader.h"
 
 #include <exception>
+#include <optional>
+#include <set>
 #include <type_traits>
 #include <utility>
 #include <variant>
+
+#include "model/plan.h"
 
 namespace gradcheck {
 namespace {
@@ -29,6 +33,32 @@ std::string describe(const EventRecord& record) {
                                                                     : "";
   return "event " + type + (detail.empty() ? "" : " " + detail) + " step " +
          std::to_string(record.step);
+}
+
+bool is_group_of(const GroupRecord& group, int world_size) {
+  const std::set<int> ranks(group.ranks.begin(), group.ranks.end());
+  return !ranks.empty() && ranks.size() == group.ranks.size() && *ranks.rbegin() < world_size;
+}
+
+// Number of elements; nothing for a shape that no tensor has.
+std::optional<std::uint64_t> elements_of(const std::vector<std::int64_t>& shape) {
+  std::uint64_t elements = 1;
+  for (const std::int64_t extent : shape) {
+    const bool overflows =
+        __builtin_mul_overflow(elements, static_cast<std::uint64_t>(extent), &elements);
+    if (extent < 0 || overflows) return std::nullopt;
+  }
+  return elements;
+}
+
+// The state steers the judge, so it must be what the statistics say.
+bool contradicts_itself(const TensorRecord& record) {
+  const bool readable =
+      record.state != TensorState::absent && record.state != TensorState::unreadable;
+  if (!readable) return false;
+  const bool counts_elements = record.layout == "dense" && record.dtype != DType::other;
+  if (counts_elements && record.stats.n != elements_of(record.shape)) return true;
+  return record.stats.measured && record.state != state_of(record.stats);
 }
 
 }  // namespace
@@ -62,6 +92,7 @@ AcceptedLine EvidenceReader::accept(int rank, std::string_view line) {
   }
   const bool is_hello = std::holds_alternative<HelloRecord>(parsed.record);
   if (!stream.greeted && !is_hello) return refuse(rank, "evidence before hello");
+  if (table_.rank(rank).bye) return refuse(rank, "evidence after bye");
   const AcceptedLine accepted = store(rank, parsed);
   ++stream.next_sequence;
   ++table_.rank(rank).lines;
@@ -103,11 +134,19 @@ AcceptedLine EvidenceReader::store(int rank, const ParsedLine& line) {
           return greet(rank, record);
         } else if constexpr (std::is_same_v<T, TensorRecord>) {
           evidence.last_record = describe(record);
+          if (contradicts_itself(record))
+            return refuse(rank, describe(record) + " contradicts itself");
           if (table_.put(rank, record, line.sequence)) return {};
           return refuse(rank, describe(record) + " was given twice");
         } else if constexpr (std::is_same_v<T, GroupRecord>) {
+          if (!is_group_of(record, table_.world_size())) {
+            return refuse(rank, "group " + record.name + " is not a set of this world's ranks");
+          }
           evidence.groups.push_back(record);
         } else if constexpr (std::is_same_v<T, WrapperRecord>) {
+          if (!reduction_from_name(record.reduce)) {
+            return refuse(rank, "wrapper reduces by '" + record.reduce + "', which is unknown");
+          }
           evidence.wrappers.push_back(record);
         } else if constexpr (std::is_same_v<T, MarkRecord>) {
           evidence.last_record = describe(record);

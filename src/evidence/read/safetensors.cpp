@@ -24,20 +24,6 @@ using simdjson::dom::element;
 
 constexpr std::uint64_t kMaxHeader = 100'000'000;  // the reference implementation's limit
 
-constexpr std::pair<std::string_view, DType> kNames[] = {{"F64", DType::f64},
-                                                         {"F32", DType::f32},
-                                                         {"F16", DType::f16},
-                                                         {"BF16", DType::bf16},
-                                                         {"I64", DType::i64},
-                                                         {"I32", DType::i32},
-                                                         {"I16", DType::i16},
-                                                         {"I8", DType::i8},
-                                                         {"U8", DType::u8},
-                                                         {"BOOL", DType::boolean},
-                                                         {"F8_E4M3", DType::f8_e4m3fn},
-                                                         {"F8_E5M2", DType::f8_e5m2},
-                                                         {"C64", DType::c64}};
-
 struct Placed {
   TensorView view;
   std::uint64_t begin = 0;
@@ -56,10 +42,9 @@ T get(element object, const char* key) {
 }
 
 DType dtype_of(std::string_view name) {
-  for (const auto& [text, dtype] : kNames) {
-    if (text == name) return dtype;
-  }
-  refuse("header: unknown dtype " + std::string(name));
+  const std::optional<DType> dtype = dtype_from_safetensors_name(name);
+  if (!dtype) refuse("header: unknown dtype " + std::string(name));
+  return *dtype;
 }
 
 std::uint64_t unsigned_at(simdjson::dom::array array, std::size_t index) {
@@ -127,9 +112,14 @@ std::map<std::string, TensorView> parse(std::span<const std::byte> file) {
 }  // namespace
 
 void SafetensorsFile::map(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Never waits: a pipe in a file's place is refused, not read.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat status{};
-  if (descriptor < 0 || ::fstat(descriptor, &status) != 0) refuse(std::strerror(errno));
+  if (descriptor < 0) refuse(std::strerror(errno));
+  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+    ::close(descriptor);
+    refuse("not a file");
+  }
   const auto size = static_cast<std::size_t>(status.st_size);
   void* memory = size == 0 ? nullptr : ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
   ::close(descriptor);

@@ -14,36 +14,9 @@ namespace gradcheck {
 namespace {
 
 std::string_view safetensors_name(DType dtype) {
-  switch (dtype) {
-    case DType::f64:
-      return "F64";
-    case DType::f32:
-      return "F32";
-    case DType::f16:
-      return "F16";
-    case DType::bf16:
-      return "BF16";
-    case DType::i64:
-      return "I64";
-    case DType::i32:
-      return "I32";
-    case DType::i16:
-      return "I16";
-    case DType::i8:
-      return "I8";
-    case DType::u8:
-      return "U8";
-    case DType::boolean:
-      return "BOOL";
-    case DType::f8_e4m3fn:
-      return "F8_E4M3";
-    case DType::f8_e5m2:
-      return "F8_E5M2";
-    case DType::c64:
-      return "C64";
-    default:
-      throw InfrastructureError("safetensors has no name for this element type");
-  }
+  const std::string_view name = safetensors_name_of(dtype);
+  if (!name.empty()) return name;
+  throw InfrastructureError("safetensors has no name for " + std::string(name_of(dtype)));
 }
 
 std::string header_of(std::span<const NamedTensor> tensors) {
@@ -83,6 +56,7 @@ void write_safetensors(const std::string& path, std::span<const NamedTensor> ten
   bool ok = std::fwrite(&length, sizeof length, 1, file.get()) == 1;
   ok = ok && std::fwrite(header.data(), 1, header.size(), file.get()) == header.size();
   for (const NamedTensor& tensor : tensors) {
+    if (tensor.bytes.empty()) continue;  // its pointer may be null, which fwrite must not get
     ok = ok && std::fwrite(tensor.bytes.data(), 1, tensor.bytes.size(), file.get()) ==
                    tensor.bytes.size();
   }

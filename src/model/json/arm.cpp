@@ -20,7 +20,7 @@ std::vector<std::string> requirements_from(const Node& node) {
 Program program_from(const Node& node) {
   const ObjectNode object(node, {"native", "command", "python"});
   Program program;
-  read(object, "native", program.native, native_program_from);
+  read(object, "native", program.native, fitting_program_from);
   read(object, "command", program.command, command_from);
   if (program.native.has_value() == program.command.has_value()) {
     node.fail("needs exactly one of 'native' and 'command'");

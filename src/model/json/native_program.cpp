@@ -3,14 +3,16 @@
 
 #include <nlohmann/json.hpp>
 
+#include "model/record.h"
+
 namespace gradcheck {
 namespace {
 
-bool strikes_in_a_phase(std::string_view kind) {
-  return kind == "raise" || kind == "kill" || kind == "hang" || kind == "exit";
+void require_target(const ObjectNode& fault, FaultNeeds needs) {
+  if (needs == FaultNeeds::phase) fault.require("phase");
+  if (needs == FaultNeeds::tensor) fault.require("tensor");
+  if (needs == FaultNeeds::stage) enum_up_to(fault.require("tensor"), Stage::next_forward);
 }
-
-bool strikes_a_tensor(std::string_view kind) { return kind == "skip_hook" || kind == "skip_mark"; }
 
 Fault fault_from(const Node& node) {
   const ObjectNode object(node, {"kind", "rank", "phase", "step", "tensor"});
@@ -21,8 +23,7 @@ Fault fault_from(const Node& node) {
   read_part(object, "phase", fault.phase, fault_phases());
   read_integer(object, "step", fault.step, 0);
   read_text(object, "tensor", fault.tensor);
-  if (strikes_in_a_phase(fault.kind)) object.require("phase");
-  if (strikes_a_tensor(fault.kind)) object.require("tensor");
+  require_target(object, needs_of_fault(fault.kind));
   return fault;
 }
 
@@ -83,6 +84,7 @@ NativeProgram native_program_from(const Node& node) {
   program.trainer = object.require("trainer").one_of(native_trainers());
   program.loss = object.require("loss").one_of(native_losses());
   read(object, "wrapper", program.wrapper, wrapper_from);
+  program.path = default_path(program.wrapper.kind, program.loss);
   read_part(object, "path", program.path, native_paths());
   read_part(object, "backend", program.backend, native_backends());
   read_part(object, "dtype", program.dtype, native_dtypes());
@@ -93,6 +95,13 @@ NativeProgram native_program_from(const Node& node) {
   read_weight(object, "desirable_weight", program.desirable_weight);
   read_weight(object, "undesirable_weight", program.undesirable_weight);
   read(object, "fault", program.fault, fault_from);
+  return program;
+}
+
+NativeProgram fitting_program_from(const Node& node) {
+  NativeProgram program = native_program_from(node);
+  const std::string problem = misfit_of_path(program.path, program.wrapper.kind, program.loss);
+  if (!problem.empty()) node.fail(problem);
   return program;
 }
 

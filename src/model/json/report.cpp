@@ -217,8 +217,8 @@ class Reader {
   bool newer_;  // written by a later minor version
 };
 
-// nesting costs stack and a wide object costs quadratic time, so both are
-// bounded before the parser sees the text. No report comes near either number.
+// A small file can still be expensive: nesting costs stack and a wide object costs quadratic time,
+// so both are bounded before the parser sees the text. No report comes near either number.
 
 constexpr std::size_t kMaxDepth = 32;
 constexpr int kMaxKeys = 4096;

@@ -21,6 +21,9 @@ void fields(auto& v, is<RunInfo> auto& run) {
   v("started_at", run.started_at);
   v("duration_s", run.duration_s);
   v("host", run.host);
+  v("world_size", run.world_size);
+  v("backend", run.backend);
+  v("seed", run.seed);
   v("versions", run.versions);
   v("argv", run.argv);
   v("env", run.env);

@@ -123,6 +123,7 @@ class Arm:
     def __init__(self, zygote: Zygote, ranks: int, what: Record, **run: Any) -> None:
         self.zygote = zygote
         self.directory = Path(tempfile.mkdtemp(prefix="gradcheck-test-"))
+        (self.directory / "payload").mkdir()
         self.evidence = [RankEvidence() for _ in range(ranks)]
         self.channels: list[socket.socket] = []
         self.buffers = [b""] * ranks

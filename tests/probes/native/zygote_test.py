@@ -149,6 +149,28 @@ def test_payload_stops_at_its_budget(zygote: Zygote) -> None:
     assert payload["truncated"] and payload["bytes"] == 64
 
 
+def notes(evidence: RankEvidence) -> list[str]:
+    return [event["text"] for event in evidence.events("note")]
+
+
+def test_payload_that_cannot_be_written_is_no_exception_of_the_program(zygote: Zygote) -> None:
+    names = ["policy/model.norm.weight"]
+    want = {"micro": 0, "stage": "reduced", "names": names, "budget_bytes": 1 << 20}
+    arm = Arm(zygote, 2, program(model=TINY), wants=[want])
+    (arm.directory / "payload").rmdir()
+    evidence = arm.finish()
+    again = (arm.directory / "payload").exists()
+    arm.clean()
+    assert not again, "the front makes the run directory, nobody else"
+    for one in evidence:
+        payload = one.of("payload")[0]
+        assert (payload["file"], payload["names"], payload["bytes"]) == ("", [], 0)
+        assert payload["truncated"]
+        assert "No such file or directory" in notes(one)[0]
+        assert one.events("exception") == []
+        assert one.of("bye")[0]["status"] == 0
+
+
 @pytest.mark.parametrize(
     ("no_sync", "reductions", "differ"), [("none", 3, 0), ("all_but_last", 1, 0), ("all", 0, 25)]
 )
@@ -241,6 +263,15 @@ def test_skipped_hook_leaves_a_tensor_unrecorded(zygote: Zygote) -> None:
     assert name in evidence[1].tensors("reduced")
 
 
+def test_hook_of_a_tensor_that_is_not_there_is_refused(zygote: Zygote) -> None:
+    what = program(model=TINY, fault=fault("skip_hook", tensor="model.norm.wieght"))
+    for one in run_arm(zygote, 2, what):
+        exception = one.events("exception")[0]
+        assert exception["error_type"] == "std::invalid_argument"
+        assert exception["phase"] == "construct"
+        assert "did you mean 'model.norm.weight'?" in exception["text"]
+
+
 def test_skipped_mark_leaves_a_stage_open(zygote: Zygote) -> None:
     evidence = run_arm(zygote, 2, program(model=TINY, fault=fault("skip_mark", tensor="reduced")))
     assert "reduced" in [mark["stage"] for mark in evidence[0].of("mark")]
@@ -265,6 +296,35 @@ def hanging_arm(zygote: Zygote) -> Arm:
     arm = Arm(zygote, 2, program(model=TINY, fault=fault("hang", rank=-1, phase="construct")))
     assert wait_until(lambda: all("construct" in said(arm, rank) for rank in range(2)))
     return arm
+
+
+def ended_by_itself(arm: Arm, status: int) -> str:
+    """What a lone rank had written to stderr when it left with `status`."""
+    packet = arm.zygote.receive()
+    stderr = arm.stderr_path(0).read_text()
+    arm.clean()
+    assert (packet["status"], packet["signal"]) == (status, 0), stderr
+    return stderr
+
+
+def lone_arm(zygote: Zygote) -> Arm:
+    return Arm(zygote, 1, program(model=TINY, wrapper="none", path="direct"))
+
+
+def test_front_that_breaks_the_rules_is_not_the_programs_fault(zygote: Zygote) -> None:
+    arm = lone_arm(zygote)
+    arm.tell(0, {"type": "nonsense"})
+    assert wait_until(lambda: "step_done" in said(arm, 0))
+    assert "nonsense" in ended_by_itself(arm, 70)
+    assert "exception" not in said(arm, 0)
+    assert '"bye"' not in said(arm, 0)
+
+
+def test_front_that_hangs_up_is_not_the_programs_fault(zygote: Zygote) -> None:
+    arm = lone_arm(zygote)
+    assert wait_until(lambda: "step_done" in said(arm, 0))
+    arm.channels[0].close()
+    assert "the front closed the channel" in ended_by_itself(arm, 70)
 
 
 def said(arm: Arm, rank: int) -> str:

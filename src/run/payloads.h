@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+#include <vector>
+
+#include "evidence/read/safetensors.h"
+#include "model/evidence_table.h"
+#include "model/payload_view.h"
+
+namespace gradcheck {
+
+// The elements that ranks sent on request, mapped from their files. Views point into the files.
+struct Payloads {
+  std::vector<SafetensorsFile> files;
+  PayloadViews views;
+};
+
+// Opens what the table's payload records name, below `directory`. Files lie inside it and hold the
+// very tensors that were recorded (dtype, shape and digest): what does not is refused in the table.
+Payloads open_payloads(const std::string& directory, EvidenceTable& table);
+
+}  // namespace gradcheck
