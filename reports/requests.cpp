@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/requests.h"
 
+#include <filesystem>
 #include <set>
 #include <vector>
 
@@ -21,14 +22,22 @@ const ReporterInfo& reporter_or_refuse(std::string_view name) {
                    "; there are " + reporter_names());
 }
 
+// One file under two spellings would be written twice.
+std::string canonical(const std::string& path) {
+  std::error_code error;
+  const auto resolved =
+      std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+  return path == kStdout || error ? path : resolved.string();
+}
+
 void refuse_repeats(std::string_view format, std::span<const ReportRequest> requests) {
-  std::set<std::string_view> paths;
+  std::set<std::string> paths;
   for (const ReportRequest& request : requests) {
-    if (paths.insert(request.path).second) continue;
+    if (paths.insert(canonical(request.path)).second) continue;
     throw UsageError(request.path == kStdout ? "only one report can go to stdout"
                                              : "two reports would go to " + request.path);
   }
-  if (paths.contains(kStdout) && format != "console") {
+  if (paths.contains(std::string(kStdout)) && format != "console") {
     throw UsageError("only one report can go to stdout: give --format or --report FORMAT=-");
   }
 }

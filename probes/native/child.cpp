@@ -35,7 +35,8 @@ void take_descriptors(int channel, int error) {
 }
 
 void reset_signals() {
-  for (const int number : {SIGCHLD, SIGPIPE, SIGINT, SIGTERM}) signal(number, SIG_DFL);
+  for (const int number : {SIGCHLD, SIGINT, SIGTERM}) signal(number, SIG_DFL);
+  signal(SIGPIPE, SIG_IGN);  // a peer that has gone is an exception, as in Python
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

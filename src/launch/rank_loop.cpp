@@ -16,7 +16,7 @@
 namespace gradcheck {
 namespace {
 
-constexpr std::size_t kReadBytes = 256 * 1024;
+constexpr std::size_t kReadBytes = std::size_t{256} * 1024;
 constexpr std::size_t kStderrTail = 4096;
 constexpr long kSendSeconds = 5;
 

@@ -9,7 +9,7 @@
 
 namespace gradcheck {
 
-// Front → rank (evidence.md, "Records, front → rank"). To and from JSON lines:
+// Front → rank (evidence.md, "Control records, front to rank"). To and from JSON lines:
 // model/json/control.h.
 
 // First record a native rank gets: the arm's program with all defaults filled in.

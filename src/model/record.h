@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,7 +17,7 @@ namespace gradcheck {
 // turns lines into the evidence table. Step and micro count from 0; see evidence.md for each field.
 
 inline constexpr std::string_view kEvidenceSchema = "evidence-1";
-inline constexpr std::size_t kMaxLineBytes = 64 * 1024;
+inline constexpr std::size_t kMaxLineBytes = std::size_t{64} * 1024;
 
 enum class Stage : std::uint8_t { start, local, reduced, final, after, next_forward };
 enum class TensorKind : std::uint8_t { param, grad, buffer };

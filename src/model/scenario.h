@@ -46,7 +46,7 @@ struct NativeProgram {
   std::string trainer;
   std::string loss;
   WrapperSpec wrapper;
-  std::string path = "wrapped";  // wrapped | unwrapped | redirected | direct
+  std::string path = "direct";  // wrapped | unwrapped | redirected | direct
   std::string backend = "gloo";
   std::string dtype = "fp32";     // fp32 | bf16
   std::string data = "per_rank";  // per_rank | same

@@ -21,7 +21,7 @@ const std::string kWaited(kWaitedForOthers);
 constexpr double kKillPauseSeconds = 0.01;
 constexpr double kDrainSeconds = 1;
 constexpr double kReapSeconds = 5;  // for ended ranks; then the zygote itself is at fault
-constexpr std::uint64_t kPayloadBudget = std::uint64_t{4} << 30;  // bytes a run (evidence.md)
+constexpr std::uint64_t kPayloadBudget = std::uint64_t{4} << 30;  // bytes an arm (design.md §3)
 
 // One arm from fork to the last exit. Ranks meet at a barrier after every step: there the front
 // asks for payloads, and lets them go on when all have answered.

@@ -70,6 +70,15 @@ std::string title_of(const Scenario& scenario, const ScenarioReport& report) {
   return program.native->model + ": " + std::to_string(tensors) + " tensors";
 }
 
+void describe_program(const std::vector<Scenario>& scenarios, RunInfo& info) {
+  if (scenarios.empty()) return;
+  const Scenario& first = scenarios.front();
+  info.world_size = first.ranks;
+  info.seed = first.seed;
+  const Program& program = first.arms.front().program;
+  if (program.native) info.backend = program.native->backend;
+}
+
 class Runner {
  public:
   Runner(const RunOptions& options, const Host& host)
@@ -102,6 +111,7 @@ class Runner {
     info.id = epoch_ ? hashed_id(scenarios, options_) : host_.random_id();
     info.started_at = rfc3339(epoch_.value_or(host_.unix_seconds()));
     info.host = epoch_ ? "" : host_.name;
+    describe_program(scenarios, info);
     info.versions = {{"gradcheck", options_.tool_version}};
     info.argv = options_.argv;
     for (const char* name : kReportedVariables) {

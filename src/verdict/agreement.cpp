@@ -110,7 +110,10 @@ Spread exact_spread(const Views& views) {
     sum.differing += pair.differing;
     sum.sign_of_zero += pair.sign_of_zero;
     sum.nan_payload += pair.nan_payload;
+    sum.nonfinite += pair.nonfinite;
   }
+  // A number against NaN or infinity has no distance.
+  if (sum.nonfinite > sum.nan_payload) result.max_abs.reset();
   result.sign_of_zero_only = sum.differing > 0 && sum.differing == sum.sign_of_zero;
   result.nan_payload_only = sum.differing > 0 && sum.differing == sum.nan_payload;
   return result;

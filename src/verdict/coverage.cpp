@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 
 namespace gradcheck {
 namespace {
@@ -158,6 +159,66 @@ void check_steps(const Context& context, FindingSet& findings) {
   }
 }
 
+// Native steps count from 0 without a gap.
+void check_step_numbers(const Context& context, FindingSet& findings) {
+  std::int64_t expected = 0;
+  for (const StepFacts& step : context.facts.steps) {
+    if (step.step != expected) {
+      findings.say(604, fmt::format("step {} follows where step {} is due", step.step, expected));
+      return;
+    }
+    ++expected;
+  }
+}
+
+// Native ranks announce every batch and every backward; without, neither the data nor what armed
+// the reduction is known.
+void check_announced(const Context& context, EventType type, FindingSet& findings) {
+  std::set<std::tuple<int, std::int64_t, std::int64_t>> announced;
+  for (const int rank : every_rank(context.table().world_size())) {
+    for (const EventRecord& event : context.table().rank(rank).events) {
+      if (event.type == type) announced.insert({rank, event.step, event.micro});
+    }
+  }
+  std::vector<int> silent;
+  for (const int rank : every_rank(context.table().world_size())) {
+    for (const StepFacts& step : context.facts.steps) {
+      for (const MicroFacts& micro : step.micros) {
+        const bool known = announced.contains({rank, step.step, micro.micro});
+        if (!known && (silent.empty() || silent.back() != rank)) silent.push_back(rank);
+      }
+    }
+  }
+  if (silent.empty()) return;
+  findings.say(604, fmt::format("{} did not announce every {}", ranks_text(silent), name_of(type)),
+               silent);
+}
+
+// Ranks that recorded a gradient but stand outside the group that it is judged in.
+void check_groups(const Context& context, FindingSet& findings) {
+  std::set<int> left_out;
+  std::uint64_t count = 0;
+  for (const RowKey& row : context.table().rows()) {
+    if (row.kind != TensorKind::grad || row.stage != Stage::reduced) continue;
+    const auto& group = context.plan.line({row.model, row.name}).group;
+    const auto entries = context.table().entries(row);
+    bool any = false;
+    for (const int rank : every_rank(context.table().world_size())) {
+      const bool inside = std::find(group.begin(), group.end(), rank) != group.end();
+      if (inside || !entries[static_cast<std::size_t>(rank)].recorded) continue;
+      left_out.insert(rank);
+      any = true;
+    }
+    count += any;
+  }
+  if (left_out.empty()) return;
+  const std::vector<int> ranks(left_out.begin(), left_out.end());
+  findings.say(604,
+               fmt::format("{} recorded {} that the plan's groups leave out", ranks_text(ranks),
+                           counted(count, "gradient")),
+               ranks);
+}
+
 // --- data
 
 using Digests = std::map<Moment, std::map<std::string, std::set<int>>>;  // ranks by input digest
@@ -212,6 +273,11 @@ void find_gaps(const Context& context, FindingSet& findings) {
   check_steps(context, findings);
   check_each_step(context, findings);
   check_data(context, findings);
+  check_groups(context, findings);
+  if (!context.input.native) return;
+  check_step_numbers(context, findings);
+  check_announced(context, EventType::batch, findings);
+  check_announced(context, EventType::backward, findings);
 }
 
 }  // namespace gradcheck

@@ -135,13 +135,14 @@ std::string why_nothing_was_compared(const Facts& facts) {
 // Why nothing was proven although something was compared.
 void find_vacuous(const Context& context, const std::vector<GradientResult>& results,
                   FindingSet& findings) {
-  bool any = false, proved = false, zero = true, silent = false, compared = false;
+  bool any = false, proved = false, zero = true, silent = false, compared = false, finite = true;
   for (const GradientResult& result : results) {
     if (!result.used) continue;
     any = true;
     proved |= result.proved;
     silent |= !result.silent_ranks.empty();
     compared |= result.compared;
+    finite &= result.origin.empty();
     zero &= result.all_locals_zero && (result.zero || result.absent);
   }
   if (!any || !compared) {
@@ -150,7 +151,7 @@ void find_vacuous(const Context& context, const std::vector<GradientResult>& res
   if (!any || proved || silent) return;
   if (zero) {
     findings.say(602, "every gradient is zero on every rank");
-  } else if (!findings.has(601) && context.table().world_size() > 1) {
+  } else if (finite && !findings.has(601) && context.table().world_size() > 1) {
     findings.say(601, "the local gradients are equal on every rank, so agreement proves nothing");
   }
 }

@@ -121,7 +121,8 @@ class Climber {
                 result_.all_locals_zero ? "zero on every rank" : "equal on every rank");
   }
 
-  // No tolerance: every collective gives all ranks the same bits (facts/verification.md §4.1).
+  // No tolerance: an all-reduce hands one result to all ranks, bit for bit. Gloo and NCCL's rings
+  // and trees finish each chunk in one place, then copy it (gloo/allreduce.cc, NCCL all_reduce.h).
   void replicas_bitwise() {
     const Agreement& a = result_.agreement;
     if (alone()) return result_.set(Rung::replicas_bitwise, not_applicable, "one rank");

@@ -121,11 +121,24 @@ std::string one_rank_text(const std::vector<GradientResult>& results, const ArmR
          bound_text(arm);
 }
 
+// No reduction was judged; what was declared says why.
+std::string unjudged_text(const Context& context) {
+  bool lossy = false, shared = false;
+  for (const PlanLine& line : context.plan.lines) {
+    if (line.kind != TensorKind::grad) continue;
+    lossy |= line.reduction == Reduction::lossy;
+    shared |= line.role == Role::shared || line.role == Role::undeclared;
+  }
+  if (!shared) return "nothing is declared to agree, and nothing does";
+  return lossy ? "equal bit for bit; declared lossy: reduction not judged"
+               : "equal bit for bit, undeclared: reduction not judged";
+}
+
 std::string consistent_text(const Context& context, const std::vector<GradientResult>& results,
                             const ArmReport& arm) {
   if (context.table().world_size() == 1) return one_rank_text(results, arm);
   const std::string declared = reduction_name(context);
-  if (declared == "reduction") return "equal bit for bit, undeclared: reduction not judged";
+  if (declared == "reduction") return unjudged_text(context);
   return "equal bit for bit; is the " + declared + " of the local gradients" + bound_text(arm);
 }
 

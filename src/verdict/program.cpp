@@ -55,10 +55,11 @@ class Court {
   ProgramEnd judge() {
     for (const int rank : every_rank(size())) describe(rank);
     sort_out();
-    if (!late_.empty()) {
-      accuse(803, furthest_behind(), Outcome::error);
-    } else if (!dead_.empty()) {
+    // A rank that died on its own account is why others were late.
+    if (!dead_.empty()) {
       accuse(802, dead_, Outcome::error);
+    } else if (!late_.empty()) {
+      accuse(803, furthest_behind(), Outcome::error);
     } else if (!raised_.empty()) {
       accuse(801, raised_, Outcome::raised);
     }
@@ -114,11 +115,6 @@ class Court {
         sort_silent(rank);
       }
     }
-    // SIGTERM and SIGKILL may be the front's own, once something else had gone wrong.
-    if (late_.empty() && raised_.empty()) {
-      dead_.insert(dead_.end(), stopped_.begin(), stopped_.end());
-      std::sort(dead_.begin(), dead_.end());
-    }
     if (!nobody_is_guilty()) return;
     raised_ = victims_;
     if (raised_.empty()) late_ = waiting_;
@@ -129,12 +125,12 @@ class Court {
   void sort_silent(int rank) {
     const RankEvidence& from = evidence(rank);
     if (is_complete(rank)) return note_late_death(rank);
-    const bool by_hand =
-        from.end == RankEnd::signalled && (from.signal == SIGTERM || from.signal == SIGKILL);
+    // Writing to a peer that has gone is a victim's death.
+    const bool lost_its_peer = from.end == RankEnd::signalled && from.signal == SIGPIPE;
     if (from.end == RankEnd::deadline) {
       (waited(from) ? waiting_ : late_).push_back(rank);
     } else {
-      (by_hand ? stopped_ : dead_).push_back(rank);
+      (lost_its_peer ? victims_ : dead_).push_back(rank);
     }
   }
 
@@ -193,8 +189,8 @@ class Court {
   const Context& context_;
   FindingSet& findings_;
   ProgramEnd end_;
-  std::vector<int> late_, dead_, raised_;         // on their own account
-  std::vector<int> victims_, waiting_, stopped_;  // perhaps because of another rank
+  std::vector<int> late_, dead_, raised_;  // on their own account
+  std::vector<int> victims_, waiting_;     // perhaps because of another rank
 };
 
 }  // namespace

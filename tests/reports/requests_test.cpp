@@ -41,6 +41,7 @@ TEST(Requests, StdoutAndFilesAreGivenOnce) {
   EXPECT_THROW(open("console", {{"json", "-"}, {"junit", "-"}}), UsageError);
   EXPECT_THROW(open("junit", {{"json", "-"}}), UsageError);
   EXPECT_THROW(open("console", {{"json", "a"}, {"junit", "a"}}), UsageError);
+  EXPECT_THROW(open("console", {{"json", "a"}, {"junit", "./a"}}), UsageError);
   EXPECT_THROW(open("xml", {}), UsageError);
   EXPECT_FALSE(fs::exists("a.xml"));
 }

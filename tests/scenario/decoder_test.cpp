@@ -63,7 +63,6 @@ TEST(Decoder, FillsInEveryDefault) {
   expected.model = "qwen3_0_6b";
   expected.trainer = "kto";
   expected.loss = "chunked";
-  expected.path = "direct";
   EXPECT_EQ(scenario.arms.at(0).program.native, expected);
 }
 

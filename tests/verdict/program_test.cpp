@@ -87,14 +87,34 @@ TEST(Program, DeadlineNamesTheSilentRank) {
     table.rank(1).deadline = "step (30 s)";
     table.rank(1).phase = "forward";
     table.rank(1).last_record = "event backward step 0";
-    table.rank(0).end = RankEnd::signalled;
-    table.rank(0).signal = SIGKILL;
+    table.rank(0).end = RankEnd::deadline;  // ended by the front together with rank 1
+    table.rank(0).deadline = kWaitedForOthers;
   }));
   EXPECT_EQ(arm.outcome, Outcome::error) << told(arm);
   EXPECT_EQ(arm.findings.front().code, 803);
   EXPECT_EQ(arm.findings.front().ranks, std::vector<int>{1});
   EXPECT_THAT(told(arm), HasSubstr("forward"));
   EXPECT_THAT(told(arm), HasSubstr("event backward step 0"));
+}
+
+TEST(Program, ADeadRankIsAccusedAndNotTheOneThatWaitedPastItsDeadline) {
+  const ArmReport arm = judged(cut_short([](EvidenceTable& table) {
+    table.rank(0).end = RankEnd::signalled;
+    table.rank(0).signal = SIGKILL;
+    table.rank(1).end = RankEnd::deadline;
+    table.rank(1).deadline = "rendezvous (5 s)";
+  }));
+  EXPECT_EQ(arm.findings.front().code, 802) << told(arm);
+  EXPECT_EQ(arm.findings.front().ranks, std::vector<int>{0});
+}
+
+TEST(Program, WritingToADeadPeerIsAVictimsDeath) {
+  const ArmReport arm = judged(cut_short([](EvidenceTable& table) {
+    table.rank(0).end = RankEnd::signalled;
+    table.rank(0).signal = SIGPIPE;
+    table.rank(1).end = RankEnd::exited;
+  }));
+  EXPECT_EQ(arm.findings.front().ranks, std::vector<int>{1}) << told(arm);
 }
 
 TEST(Program, RankThatWaitedForAHungOneIsNotAccused) {

@@ -26,8 +26,8 @@ at::Tensor log_probs_from_logits(const at::Tensor& logits, const at::Tensor& tar
 
 // The same function without anything of size N × V: vocabulary tiles with an online logsumexp in
 // forward, recomputed in backward from the saved logsumexp; float32 accumulators. An autograd
-// function, as TRL's _ChunkedLogProbFunction (facts/seed-systems.md §1.6), so it cannot run under
-// functorch transforms.
+// function, as _ChunkedLogProbFunction in huggingface/trl, so it cannot run under functorch
+// transforms.
 at::Tensor chunked_log_probs(const at::Tensor& hidden, const at::Tensor& head,
                              const at::Tensor& targets, const LogProbOptions& options = {});
 

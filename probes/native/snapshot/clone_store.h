@@ -21,7 +21,8 @@ class CloneStore {
   void clear() { moments_.clear(); }
 
   // Memory for a copy of `like`, row-major, the same in every step: what a step writes there is
-  // gone with the next one, and only the first step has the system find pages for it.
+  // gone with the next one. Fresh memory in every step costs more than the copying: the system
+  // has to find and clear its pages.
   at::Tensor space(std::int64_t micro, Stage stage, const std::string& name,
                    const at::Tensor& like);
 

@@ -21,6 +21,10 @@ TensorStats digest_of(const at::Tensor& tensor) {
   return measure(dtype_of(tensor), bytes_of(tensor), KernelMode::digest_only);
 }
 
+bool same_form(const at::Tensor& a, const at::Tensor& b) {
+  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes();
+}
+
 }  // namespace
 
 Recorder::Recorder(const ModelTensors& parameters, const ModelTensors& buffers, Journal& journal,
@@ -31,6 +35,7 @@ Recorder::Recorder(const ModelTensors& parameters, const ModelTensors& buffers, 
       faults_(faults),
       arrived_(parameters.size()),
       reduced_(parameters.size()) {
+  reserve();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     hooks_.emplace_back();
     if (!parameters[i].value.requires_grad()) continue;
@@ -38,6 +43,15 @@ Recorder::Recorder(const ModelTensors& parameters, const ModelTensors& buffers, 
       const auto time = watch_.run();
       arrived_[i] = sample(journal_.micro(), Stage::local, parameters_[i].name, gradient);
     });
+  }
+}
+
+// Touches the memory that every step copies to, so that no step pays for finding its pages.
+void Recorder::reserve() {
+  for (const ModelTensor& parameter : parameters_) {
+    for (const Stage stage : {Stage::start, Stage::local, Stage::reduced}) {
+      clones_.space(0, stage, parameter.name, parameter.value).zero_();
+    }
   }
 }
 
@@ -50,15 +64,15 @@ Recorder::~Recorder() {
 void Recorder::record_start() {
   const auto time = watch_.run();
   Moment moment{Stage::start, 0};
-  add_all(moment, TensorKind::param, parameters_, row_major_copy);
-  add_all(moment, TensorKind::buffer, buffers_, row_major_copy);
+  add_all(moment, TensorKind::param, parameters_);
+  add_all(moment, TensorKind::buffer, buffers_);
   close(moment);
 }
 
 void Recorder::record_next_forward() {
   const auto time = watch_.run();
   Moment moment{Stage::next_forward, 0};
-  add_all(moment, TensorKind::buffer, buffers_, row_major_copy);
+  add_all(moment, TensorKind::buffer, buffers_);
   close(moment);
 }
 
@@ -97,17 +111,26 @@ void Recorder::record_final() {
 void Recorder::record_after() {
   const auto time = watch_.run();
   Moment moment{Stage::after, journal_.micro()};
-  add_all(moment, TensorKind::param, parameters_, row_major);
-  add_all(moment, TensorKind::buffer, buffers_, row_major);
+  add_all(moment, TensorKind::param, parameters_);
+  add_all(moment, TensorKind::buffer, buffers_);
   close(moment);
 }
 
-void Recorder::add_all(Moment& moment, TensorKind kind, const ModelTensors& tensors, Take take) {
+// After the step nothing changes any more before the front has its answers, so no copy is needed.
+at::Tensor Recorder::keep(const Moment& moment, const ModelTensor& tensor) {
+  at::Tensor kept = row_major(tensor.value);
+  if (moment.stage != Stage::after) {
+    kept = clones_.space(moment.micro, moment.stage, tensor.name, kept).copy_(kept);
+  }
+  clones_.keep(moment.micro, moment.stage, tensor.name, kept);
+  return kept;
+}
+
+void Recorder::add_all(Moment& moment, TensorKind kind, const ModelTensors& tensors) {
   for (const ModelTensor& tensor : tensors) {
-    const at::Tensor kept = take(tensor.value);
+    const at::Tensor kept = keep(moment, tensor);
     TensorRecord record = describe(kept, digest_of(kept));
     if (kind == TensorKind::param) record.requires_grad = tensor.value.requires_grad();
-    clones_.keep(moment.micro, moment.stage, tensor.name, kept);
     send(moment, kind, tensor.name, std::move(record));
   }
 }
@@ -134,7 +157,7 @@ void Recorder::add_final(Moment& moment, const ModelTensor& parameter, const Dig
   const auto before = copies.find(name);
   if (gradient.defined() && before != copies.end()) {
     const TensorStats stats = digest_of(gradient);
-    if (stats.digest == reduced && gradient.sizes() == before->second.sizes()) {
+    if (stats.digest == reduced && same_form(gradient, before->second)) {
       clones_.keep(moment.micro, moment.stage, name, before->second);
       return send(moment, TensorKind::grad, name, describe(gradient, stats));
     }

@@ -46,14 +46,15 @@ class Recorder {
     std::int64_t micro;
     std::uint64_t tensors = 0;
   };
-  using Take = at::Tensor (*)(const at::Tensor&);  // row_major or row_major_copy
 
-  void add_all(Moment& moment, TensorKind kind, const ModelTensors& tensors, Take take);
   struct Sample {
     at::Tensor copy;  // undefined: no gradient
     TensorStats stats;
   };
 
+  void reserve();
+  at::Tensor keep(const Moment& moment, const ModelTensor& tensor);
+  void add_all(Moment& moment, TensorKind kind, const ModelTensors& tensors);
   Sample sample(std::int64_t micro, Stage stage, const std::string& name,
                 const at::Tensor& gradient);
   void add_gradient(Moment& moment, const std::string& name, const Sample& sample);

@@ -38,11 +38,6 @@ DType dtype_of(const at::Tensor& tensor) {
 
 std::vector<std::int64_t> shape_of(const at::Tensor& tensor) { return tensor.sizes().vec(); }
 
-at::Tensor row_major_copy(const at::Tensor& tensor) {
-  if (!tensor.defined()) return tensor;
-  return tensor.detach().clone(at::MemoryFormat::Contiguous);
-}
-
 at::Tensor row_major(const at::Tensor& tensor) {
   return tensor.defined() ? tensor.detach().contiguous() : tensor;
 }

@@ -16,9 +16,6 @@ namespace gradcheck::native {
 DType dtype_of(const at::Tensor& tensor);
 std::vector<std::int64_t> shape_of(const at::Tensor& tensor);
 
-// A row-major copy that shares nothing with `tensor`; undefined stays undefined.
-at::Tensor row_major_copy(const at::Tensor& tensor);
-
 // The tensor itself where it is row-major already, otherwise a copy; undefined stays undefined.
 at::Tensor row_major(const at::Tensor& tensor);
 

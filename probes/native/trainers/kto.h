@@ -6,7 +6,7 @@
 
 namespace gradcheck::native {
 
-// Kahneman-Tversky optimisation as in TRL's KTOTrainer (facts/seed-systems.md §1.7).
+// Kahneman-Tversky optimisation as KTOTrainer in huggingface/trl computes it.
 
 struct KtoOptions {
   double beta = 0.1;

@@ -16,7 +16,7 @@
 namespace gradcheck {
 namespace {
 
-constexpr std::size_t kFlushBytes = 64 * 1024;
+constexpr std::size_t kFlushBytes = std::size_t{64} * 1024;
 
 using Clock = std::chrono::steady_clock;
 

@@ -10,7 +10,7 @@ namespace gradcheck {
 namespace {
 
 // Free text may grow sixfold when it is escaped, and the line must stay below kMaxLineBytes.
-constexpr std::size_t kMaxText = 8 * 1024;
+constexpr std::size_t kMaxText = std::size_t{8} * 1024;
 
 std::string_view shortened(std::string_view text) { return text.substr(0, kMaxText); }
 
@@ -35,7 +35,7 @@ void put_flag(JsonLine& line, std::string_view key, const std::optional<bool>& v
 void put_pairs(JsonLine& line, std::string_view key,
                const std::vector<std::pair<std::string, std::string>>& pairs) {
   std::vector<std::string> flat;
-  for (const auto& [name, value] : pairs) flat.push_back(name + "=" + value);
+  for (const auto& [name, value] : pairs) flat.emplace_back(name).append("=").append(value);
   line.texts(key, flat);
 }
 

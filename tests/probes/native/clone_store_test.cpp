@@ -73,9 +73,9 @@ TEST_F(PayloadOf, ARunDirectoryThatHasGoneIsNotMadeAgain) {
 TEST_F(PayloadOf, SpaceForACopyLastsFromStepToStep) {
   const at::Tensor first = clones.space(0, Stage::local, "weight", at::zeros({4}));
   clones.clear();
-  EXPECT_TRUE(clones.space(0, Stage::local, "weight", at::ones({4})).is_same(first));
-  EXPECT_FALSE(clones.space(0, Stage::reduced, "weight", at::ones({4})).is_same(first));
-  EXPECT_EQ(clones.space(0, Stage::local, "weight", at::ones({5})).size(0), 5);
+  EXPECT_TRUE(clones.space(0, Stage::local, "weight", at::zeros({4})).is_same(first));
+  EXPECT_FALSE(clones.space(0, Stage::reduced, "weight", at::zeros({4})).is_same(first));
+  EXPECT_EQ(clones.space(0, Stage::local, "weight", at::zeros({5})).size(0), 5);
 }
 
 }  // namespace

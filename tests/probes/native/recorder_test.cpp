@@ -96,7 +96,8 @@ TEST_F(RecorderOf, AFrozenParameterSaysSo) {
   recorder().record_start();
   EXPECT_EQ(last()["requires_grad"], true);
   ModelTensors frozen = {{"weight", at::zeros({2})}};
-  Recorder other(frozen, buffers, front.journal(), Faults(std::nullopt, 0));
+  const Faults none(std::nullopt, 0);
+  Recorder other(frozen, buffers, front.journal(), none);
   other.record_start();
   EXPECT_EQ(last()["requires_grad"], false);
 }
