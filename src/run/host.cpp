@@ -51,7 +51,8 @@ Host real_host() {
   host.random_id = random_id;
   host.name = machine_name();
   host.executable_directory = executable_directory();
-  host.temporary_directory = environment("TMPDIR").value_or("/tmp");
+  host.temporary_directory = environment("TMPDIR").value_or("");
+  if (host.temporary_directory.empty()) host.temporary_directory = "/tmp";
   host.stdout_is_terminal = ::isatty(STDOUT_FILENO) == 1;
   host.stderr_is_terminal = ::isatty(STDERR_FILENO) == 1;
   host.stdout_columns = columns();

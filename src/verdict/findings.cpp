@@ -102,8 +102,4 @@ std::string counted(std::uint64_t count, std::string_view noun) {
 
 std::string factor_text(double factor) { return fmt::format("{:.3g} ×", factor); }
 
-std::string ranks_text(const std::vector<int>& ranks) {
-  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
-}
-
 }  // namespace gradcheck

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/finding.h"
+#include "model/phrases.h"
 #include "verdict/gradient.h"
 
 namespace gradcheck {
@@ -59,7 +60,5 @@ std::string counted(std::uint64_t count, std::string_view noun);  // "1 backward
 
 // "2 ×", "0.5 ×": a factor as people write it.
 std::string factor_text(double factor);
-
-std::string ranks_text(const std::vector<int>& ranks);  // "rank 1", "ranks 0, 1"
 
 }  // namespace gradcheck

@@ -5,9 +5,10 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstring>  // sigabbrev_np
 #include <set>
 #include <tuple>
+
+#include "model/phrases.h"
 
 namespace gradcheck {
 namespace {
@@ -40,11 +41,6 @@ Closed closed_stages(const RankEvidence& rank) {
 }
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
-
-std::string signal_text(int signal) {
-  const char* name = sigabbrev_np(signal);
-  return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
-}
 
 std::string in_phase(const std::string& phase) { return phase.empty() ? "" : " in " + phase; }
 
