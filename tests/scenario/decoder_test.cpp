@@ -75,7 +75,8 @@ TEST(Decoder, APathThatIsNotNamedFollowsWrapperAndLoss) {
                    "expect": {"of": 1}},
                   {"name": "c", "expect": {"of": 1}}])";
   std::vector<std::string> paths;
-  for (const Arm& arm : decode(file.text()).at(0).arms) paths.push_back(arm.program.native->path);
+  const Scenario scenario = decode(file.text()).at(0);  // outlives the loop over its arms
+  for (const Arm& arm : scenario.arms) paths.push_back(arm.program.native->path);
   EXPECT_THAT(paths, testing::ElementsAre("redirected", "wrapped", "direct"));
 }
 
