@@ -103,7 +103,7 @@ class Investigator {
     return added;
   }
 
-  static void add_once(std::vector<std::string>& lines, std::string line) {
+  static void add_once(std::vector<std::string>& lines, const std::string& line) {
     if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
   }
 

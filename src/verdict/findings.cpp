@@ -43,7 +43,7 @@ void FindingSet::add(const Sighting& sighting) {
   if (finding.names.size() < kFindingNames) finding.names.emplace_back(sighting.name);
 }
 
-void FindingSet::say(int code, const std::string& message, std::vector<int> ranks,
+void FindingSet::say(int code, const std::string& message, const std::vector<int>& ranks,
                      std::string_view model) {
   const Key key{code, std::string(model), message};
   Finding& finding = findings_.try_emplace(key, blank(code, model)).first->second;

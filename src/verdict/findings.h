@@ -33,7 +33,7 @@ class FindingSet {
 
   void add(const Sighting& sighting);
   // A finding with a message of its own.
-  void say(int code, const std::string& message, std::vector<int> ranks = {},
+  void say(int code, const std::string& message, const std::vector<int>& ranks = {},
            std::string_view model = {});
   // Of the finding with this detail or message.
   void soften(int code, std::string_view detail, Severity severity);

@@ -53,8 +53,8 @@ void take_precision(const PlanLine& line, AuditQuestion& question) {
 
 }  // namespace
 
-WeightTable same_weights(std::size_t micros, std::vector<double> ranks) {
-  return WeightTable(micros, std::move(ranks));
+WeightTable same_weights(std::size_t micros, const std::vector<double>& ranks) {
+  return WeightTable(micros, ranks);
 }
 
 const PlanLine& line_of(const Context& context, const GradientResult& result) {
@@ -95,7 +95,7 @@ WeightTable own_weights(const Context& context, const GradientResult& result, in
   const auto& group = line_of(context, result).group;
   std::vector<double> ranks(group.size());
   for (std::size_t r = 0; r < group.size(); ++r) ranks[r] = group[r] == rank ? weight : 0;
-  return same_weights(result.window.size(), std::move(ranks));
+  return same_weights(result.window.size(), ranks);
 }
 
 bool passes(const std::optional<AuditQuestion>& question) {

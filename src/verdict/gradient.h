@@ -93,7 +93,7 @@ struct GradientResult {
 // Weight of each rank's local in each micro-step of a window: [micro][rank of the group].
 using WeightTable = std::vector<std::vector<double>>;
 
-WeightTable same_weights(std::size_t micros, std::vector<double> ranks);
+WeightTable same_weights(std::size_t micros, const std::vector<double>& ranks);
 
 const PlanLine& line_of(const Context& context, const GradientResult& result);
 std::string_view model_of(const Context& context, const GradientResult& result);
