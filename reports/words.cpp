@@ -108,8 +108,8 @@ std::string reason_text(const ArmReport& arm) {
 }
 
 std::vector<std::string> facets_of(const ArmReport& arm) {
-  return {plural(arm.world_size, "rank"), printable(arm.backend), printable(arm.dtype),
-          fmt::format("seed {}", arm.seed)};
+  const std::string seed = arm.probe == "native" ? fmt::format("seed {}", arm.seed) : "";
+  return {plural(arm.world_size, "rank"), printable(arm.backend), printable(arm.dtype), seed};
 }
 
 std::vector<const TensorRow*> worst_rows(const ArmReport& arm) {
@@ -189,7 +189,16 @@ std::string ranks_without_row(const ArmReport& arm) {
   return ranks_text(ranks);
 }
 
+// A job that was run with `exec`: the same command again, with -v.
+std::string command_text(const std::vector<std::string>& argv) {
+  if (argv.size() < 2) return "";
+  std::string text = "gradcheck " + argv[1] + " -v";
+  for (std::size_t i = 2; i < argv.size(); ++i) text += " " + shell_word(argv[i]);
+  return printable(text);
+}
+
 std::string rerun_text(const RunInfo& run, const ScenarioReport& scenario, const ArmReport& arm) {
+  if (scenario.file.empty() && arm.probe == "python") return command_text(run.argv);
   if (scenario.file.empty() || scenario.name.empty() || arm.name.empty()) return "";
   const bool by_path = std::find(run.argv.begin(), run.argv.end(), scenario.file) != run.argv.end();
   return fmt::format("gradcheck --scenario {} --arm {} -v",

@@ -65,7 +65,9 @@ class Gradcheck:
             env=environment,
             check=False,
         )
-        assert list(self.folder.iterdir()) == [], "temporary files were left behind"
+        # torch itself leaves a cache folder of its compiler in jobs.
+        left = [path for path in self.folder.iterdir() if not path.name.startswith("torchinductor")]
+        assert left == [], "temporary files were left behind"
         return Result(done.returncode, done.stdout, done.stderr)
 
 

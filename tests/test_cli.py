@@ -58,7 +58,9 @@ def test_an_unknown_word_is_exit_2_with_the_nearest_name(
         ["--scenario-dir", "/nowhere", "--all"],
         ["report"],
         ["report", "/nowhere/run.json"],
-        ["exec", "--", "true"],
+        ["logp", "run.json"],
+        ["plan"],
+        ["judge"],
         ["--fail-on", "note", "--all"],
         ["--list", "--format", "junit"],
     ],
@@ -79,7 +81,9 @@ def test_help_list_and_version_are_exit_0(gradcheck: Gradcheck) -> None:
 
 def test_list_as_json_names_every_scenario(gradcheck: Gradcheck) -> None:
     names = {s["name"] for s in gradcheck("--list", "--format", "json").json()}
-    assert names == {path.stem for path in (ROOT / "scenarios").glob("*.json")}
+    assert names == {path.stem for path in (ROOT / "scenarios").glob("*.json")} | {
+        path.stem for path in (ROOT / "scenarios/python").glob("*.json")
+    }
 
 
 def test_the_first_line_is_the_answer(gradcheck: Gradcheck) -> None:

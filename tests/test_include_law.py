@@ -47,6 +47,7 @@ LAYERS: dict[str, set[str]] = {
         "src/evidence/write",
         "probes/native",
     },
+    "probes/python": {"src/model", "src/numeric", "src/evidence/write", "probes/python"},
 }
 
 # Libraries by the first part of their include path → who may include them.
@@ -125,6 +126,7 @@ def test_torch_headers_that_cost_half_a_minute_are_never_included() -> None:
         ("src/model/bad.h", "#include <nlohmann/json.hpp>\n"),
         ("src/numeric/bad.cpp", "#include <fmt/format.h>\n"),
         ("src/launch/bad.cpp", "#include <torch/types.h>\n"),
+        ("probes/python/capture/bad.cpp", "#include <torch/types.h>\n"),
     ],
 )
 def test_the_law_has_teeth(path: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,12 @@ ExitCode dispatch(const std::vector<std::string>& argv, const Host& host) {
   switch (line.command) {
     case Command::run:
       return run_command(line, argv, host);
+    case Command::exec:
+      return exec_command(line, argv, host);
+    case Command::judge:
+      return judge_command(line, argv, host);
+    case Command::plan:
+      return plan_command(line);
     case Command::list:
       return list_command(line, host);
     case Command::validate:

@@ -13,16 +13,19 @@
 namespace gradcheck {
 namespace {
 
-constexpr std::array<std::string_view, 3> kCommands = {"run", "report", "explain"};
+constexpr std::array<std::string_view, 6> kCommands = {"run",  "exec",   "judge",
+                                                       "plan", "report", "explain"};
 // Part of the design, not of this version.
-constexpr std::array<std::string_view, 6> kLaterCommands = {"exec",    "judge", "plan",
-                                                            "compare", "logp",  "selftest"};
+constexpr std::array<std::string_view, 3> kLaterCommands = {"compare", "logp", "selftest"};
 
 constexpr const char* kAbout =
     "gradcheck: do the ranks of a distributed training step agree, and is what they agree on "
     "right?\n"
     "\n"
     "  gradcheck [run] --scenario NAME|PATH | --filter GLOB | --all   run scenarios\n"
+    "  gradcheck exec [-n N] [OPTIONS] -- COMMAND…                    check an unmodified job\n"
+    "  gradcheck judge DIR                                            judge kept evidence\n"
+    "  gradcheck plan DIR                                             what each tensor should be\n"
     "  gradcheck --list | --validate [FILE…]                          look, run nothing\n"
     "  gradcheck report RUN.json [--format F] [--report F=PATH]       show a report again\n"
     "  gradcheck explain CODE|CAUSE                                   what a finding means";
@@ -30,6 +33,8 @@ constexpr const char* kAbout =
 constexpr const char* kFooter =
     "Exit codes: 0 all as expected, 1 something failed, 2 usage or scenario error (nothing ran),\n"
     "3 could not judge or could not write a report, 4 everything selected was skipped.";
+
+constexpr std::int64_t kMostSteps = 1'000'000'000;
 
 // Values that CLI11 fills and that need a second look.
 struct RawOptions {
@@ -95,6 +100,32 @@ void add_output(CLI::App& app, CommandLine& line, RawOptions& raw) {
   app.add_flag("--no-color", raw.no_color, "Same as --color never")->group(group);
 }
 
+void add_job(CLI::App& app, CommandLine& line) {
+  JobSpec& job = line.job;
+  app.add_option("-n,--ranks", job.ranks, "Start N ranks; without, the command starts its own")
+      ->type_name("N")
+      ->check(CLI::Range(1, kMaxRanks));
+  app.add_option("--every", job.every, "Check steps 0, 1, 2 and then every K-th (100)")
+      ->type_name("K")
+      ->check(CLI::Range(std::int64_t{1}, kMostSteps));
+  app.add_option("--steps", job.steps, "End checking after S checked steps")
+      ->type_name("S")
+      ->check(CLI::Range(std::int64_t{1}, kMostSteps));
+  app.add_flag("--stop-after-steps", job.stop_after_steps, "Then end the job: no failure");
+  app.add_option("--timeout", job.timeout_s, "Seconds that the job may take (no limit)")
+      ->type_name("S")
+      ->check(CLI::Range(1e-3, 1e7));
+  app.add_option("--keep", job.keep_directory, "Leave the evidence in an empty folder")
+      ->type_name("DIR");
+  app.add_option("--evidence", job.evidence_directory, "Ranks write evidence there, no socket")
+      ->type_name("DIR");
+  app.add_flag("--exact", job.exact, "Ranks keep local gradients and wait for the front");
+  app.add_option("--python", line.python, "Interpreter that `python` stands for")
+      ->type_name("PATH");
+  app.add_option("--plan", line.plan_file, "What is declared about tensors: a JSON array")
+      ->type_name("FILE");
+}
+
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
@@ -153,6 +184,18 @@ void take_output(const RawOptions& raw, CommandLine& line) {
   require_one_of("--color", line.color, {"auto", "always", "never"});
 }
 
+// True if the words were understood; false if help was asked for and stands in `line`.
+bool parsed(CLI::App& app, const std::vector<std::string>& words, CommandLine& line) {
+  try {
+    parse_into(app, words);
+    return true;
+  } catch (const CLI::CallForHelp&) {
+    line.command = Command::help;
+    line.help_text = app.help();
+    return false;
+  }
+}
+
 CommandLine parse_run(const std::vector<std::string>& arguments) {
   CLI::App app(kAbout);
   app.name("gradcheck");
@@ -162,14 +205,10 @@ CommandLine parse_run(const std::vector<std::string>& arguments) {
   add_selection(app, line, raw);
   add_overrides(app, raw);
   add_output(app, line, raw);
+  app.add_option("--python", line.python, "Interpreter that `python` stands for in commands")
+      ->type_name("PATH");
   app.add_flag("--version", raw.version, "Version of the tool and its schemas");
-  try {
-    parse_into(app, arguments);
-  } catch (const CLI::CallForHelp&) {
-    line.command = Command::help;
-    line.help_text = app.help();
-    return line;
-  }
+  if (!parsed(app, arguments, line)) return line;
   take_overrides(app, raw, line.overrides);
   take_output(raw, line);
   if (int{raw.version} + int{raw.list} + int{raw.validate} > 1) {
@@ -185,6 +224,67 @@ CommandLine parse_run(const std::vector<std::string>& arguments) {
   return line;
 }
 
+// Everything behind the first `--` is the user's command and is not looked at.
+CommandLine parse_exec(const std::vector<std::string>& arguments) {
+  const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+  CLI::App app(
+      "Check an unmodified PyTorch job: gradcheck exec -n 2 -- python train.py\n"
+      "The command is run as it is; nothing in the script is edited.");
+  app.name("gradcheck exec");
+  CommandLine line;
+  RawOptions raw;
+  line.command = Command::exec;
+  add_job(app, line);
+  add_output(app, line, raw);
+  const bool asks_for_help = std::any_of(arguments.begin(), dashes, [](const std::string& word) {
+    return word == "--help" || word == "-h";
+  });
+  if (dashes == arguments.end() && !asks_for_help) {
+    throw UsageError("write -- before the command: gradcheck exec -n 2 -- python train.py");
+  }
+  if (!parsed(app, {arguments.begin(), dashes}, line)) return line;
+  take_output(raw, line);
+  line.job.argv.assign(dashes + 1, arguments.end());
+  if (line.job.argv.empty()) throw UsageError("there is no command behind --");
+  const bool stops = line.job.stop_after_steps;
+  if (stops && line.job.steps == 0) throw UsageError("--stop-after-steps needs --steps");
+  if (!line.job.keep_directory.empty() && !line.job.evidence_directory.empty()) {
+    throw UsageError("give one of --keep and --evidence: both leave the evidence in a folder");
+  }
+  return line;
+}
+
+CommandLine parse_judge(const std::vector<std::string>& arguments) {
+  CLI::App app("Judge the evidence of a job that `exec --keep` or `--evidence` left in a folder");
+  app.name("gradcheck judge");
+  CommandLine line;
+  RawOptions raw;
+  line.command = Command::judge;
+  app.add_option("directory", line.files, "The folder")->type_name("DIR");
+  app.add_option("--plan", line.plan_file, "What is declared about tensors: a JSON array")
+      ->type_name("FILE");
+  add_output(app, line, raw);
+  if (!parsed(app, arguments, line)) return line;
+  take_output(raw, line);
+  if (line.files.size() != 1) throw UsageError("gradcheck judge takes one folder");
+  return line;
+}
+
+CommandLine parse_plan(const std::vector<std::string>& arguments) {
+  CLI::App app(
+      "What is believed about each tensor of a recorded job, and why: as a table, or with\n"
+      "--format json as a file for --plan");
+  app.name("gradcheck plan");
+  CommandLine line;
+  line.command = Command::plan;
+  app.add_option("directory", line.files, "Folder that `exec --keep` left")->type_name("DIR");
+  app.add_option("--plan", line.plan_file, "What is declared already")->type_name("FILE");
+  app.add_option("--format", line.format, "console or json")->type_name("F");
+  if (!parsed(app, arguments, line)) return line;
+  if (line.files.size() != 1) throw UsageError("gradcheck plan takes one folder");
+  return line;
+}
+
 CommandLine parse_report(const std::vector<std::string>& arguments) {
   CLI::App app("Show a JSON report again, in any format");
   app.name("gradcheck report");
@@ -194,13 +294,7 @@ CommandLine parse_report(const std::vector<std::string>& arguments) {
   app.add_option("file", line.files, "A report that --report json=PATH wrote")
       ->type_name("RUN.json");
   add_output(app, line, raw);
-  try {
-    parse_into(app, arguments);
-  } catch (const CLI::CallForHelp&) {
-    line.command = Command::help;
-    line.help_text = app.help();
-    return line;
-  }
+  if (!parsed(app, arguments, line)) return line;
   take_output(raw, line);
   if (line.files.size() != 1) throw UsageError("gradcheck report takes one file");
   return line;
@@ -223,6 +317,9 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   const std::string& command = arguments.front();
   const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
   if (command == "run") return parse_run(rest);
+  if (command == "exec") return parse_exec(rest);
+  if (command == "judge") return parse_judge(rest);
+  if (command == "plan") return parse_plan(rest);
   if (command == "report") return parse_report(rest);
   if (command == "explain") return parse_explain(rest);
   if (std::find(kLaterCommands.begin(), kLaterCommands.end(), command) != kLaterCommands.end()) {

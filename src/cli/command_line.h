@@ -8,11 +8,23 @@
 #include "model/finding.h"
 #include "model/scenario.h"
 #include "reports/requests.h"
+#include "run/job_arm.h"
 #include "scenario/catalog.h"
 
 namespace gradcheck {
 
-enum class Command : std::uint8_t { run, list, validate, report, explain, help, version };
+enum class Command : std::uint8_t {
+  run,
+  exec,
+  judge,
+  plan,
+  list,
+  validate,
+  report,
+  explain,
+  help,
+  version
+};
 
 // The command line, understood but not yet checked against files. Plain, so that commands can be
 // tested without parsing.
@@ -25,7 +37,11 @@ struct CommandLine {
   Overrides overrides;
   std::string scenario_directory;
 
-  std::vector<std::string> files;  // of validate and report
+  JobSpec job;            // of exec
+  std::string plan_file;  // of exec and judge
+  std::string python;     // of exec and run: stands in for `python`
+
+  std::vector<std::string> files;  // of validate, report and judge
   std::string topic;               // of explain
 
   std::string format = "console";

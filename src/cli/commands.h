@@ -14,6 +14,11 @@ namespace gradcheck {
 
 ExitCode run_command(const CommandLine& line, const std::vector<std::string>& argv,
                      const Host& host);
+ExitCode exec_command(const CommandLine& line, const std::vector<std::string>& argv,
+                      const Host& host);
+ExitCode judge_command(const CommandLine& line, const std::vector<std::string>& argv,
+                       const Host& host);
+ExitCode plan_command(const CommandLine& line);
 ExitCode list_command(const CommandLine& line, const Host& host);
 ExitCode validate_command(const CommandLine& line, const Host& host);
 ExitCode report_command(const CommandLine& line, const Host& host);

@@ -4,8 +4,10 @@
 #include <cstdio>
 #include <string>
 
+#include "cli/agent_files.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "model/errors.h"
 #include "run/runner.h"
 #include "scenario/catalog.h"
 #include "scenario/overrides.h"
@@ -67,6 +69,15 @@ class WipeFirst : public Reporter {
   const ProgressLine& progress_;
 };
 
+// Without an agent native scenarios run all the same.
+std::optional<AgentFiles> agent_if_any(const Host& host) {
+  try {
+    return agent_files(host);
+  } catch (const InfrastructureError&) {
+    return std::nullopt;
+  }
+}
+
 RunOptions run_options(const CommandLine& line, const std::vector<std::string>& argv,
                        const Host& host) {
   RunOptions options;
@@ -74,6 +85,8 @@ RunOptions run_options(const CommandLine& line, const std::vector<std::string>& 
   options.arm.fail_on = line.fail_on;
   options.arm.all_tensors = line.verbosity > 0;
   options.arm.rank_binary = rank_binary(host);
+  options.arm.agent = agent_if_any(host);
+  options.arm.python = line.python;
   options.argv = argv;
   options.tool_version = GRADCHECK_VERSION;
   options.options_text = in_words(line.overrides);

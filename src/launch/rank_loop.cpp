@@ -11,8 +11,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "model/record.h"
-
 namespace gradcheck {
 namespace {
 
@@ -59,23 +57,12 @@ void RankLoop::read_channel(int rank) {
   const ssize_t got = ::recv(state.channel.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (got <= 0) {
-    events_.closed(rank, state.partial);
+    events_.closed(rank, state.lines.rest());
     state.channel.reset();
     return;
   }
-  const std::size_t scanned = state.partial.size();
-  state.partial.append(buffer.data(), static_cast<std::size_t>(got));
-  std::size_t start = 0;
-  for (auto end = state.partial.find('\n', scanned); end != std::string::npos;
-       end = state.partial.find('\n', start)) {
-    events_.line(rank, std::string_view(state.partial).substr(start, end - start));
-    start = end + 1;
-  }
-  state.partial.erase(0, start);
-  if (state.partial.size() > kMaxLineBytes) {  // handed on to be refused; memory stays bounded
-    events_.line(rank, state.partial);
-    state.partial.clear();
-  }
+  state.lines.feed({buffer.data(), static_cast<std::size_t>(got)},
+                   [&](std::string_view line) { events_.line(rank, line); });
 }
 
 void RankLoop::read_errors(RankState& state) {

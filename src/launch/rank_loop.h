@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "launch/clock.h"
+#include "launch/line_buffer.h"
 #include "launch/zygote.h"
+#include "model/record.h"
 
 namespace gradcheck {
 
@@ -46,7 +48,7 @@ class RankLoop {
     std::int64_t pid = 0;
     Descriptor channel;
     Descriptor errors;
-    std::string partial;  // of a line
+    LineBuffer lines{kMaxLineBytes};
     std::string stderr_tail;
     bool exited = false;
   };

@@ -33,6 +33,7 @@ class Zygote {
   Zygote& operator=(const Zygote&) = delete;
 
   const ReadyPacket& ready() const { return ready_; }
+  pid_t pid() const { return pid_; }
   int control() const { return control_.get(); }  // readable when an exit can be received
 
   ForkedRanks fork_ranks(int ranks);

@@ -57,6 +57,8 @@ std::string_view name_of(RankEnd end);  // as in the report: "bye", "signalled",
 // Names of deadlines that say nothing against the rank that met them: it waited for another.
 inline constexpr std::string_view kWaitedForOthers = "waiting for other ranks";
 inline constexpr std::string_view kAfterRank = "after rank";  // … 1 ended
+// Of a rank whose work was done and that never left: its destructors may wait for ever.
+inline constexpr std::string_view kHungAtExit = "hung at exit";
 
 // Everything about a rank that is not a tensor.
 struct RankEvidence {
@@ -68,13 +70,14 @@ struct RankEvidence {
   std::vector<EventRecord> events;  // in the order sent
   std::vector<PayloadRecord> payloads;
   RankEnd end = RankEnd::running;
-  int exit_status = 0;      // of `exited`
-  int signal = 0;           // of `signalled`
-  std::string deadline;     // of `deadline`: which one, "step (30 s)"
-  std::string phase;        // last phase entered
-  std::string last_record;  // "tensor reduced step 0 model.norm.weight", for people
-  std::string last_stderr;  // last lines the rank wrote to stderr
-  std::uint64_t lines = 0;  // accepted
+  int exit_status = 0;         // of `exited`
+  int signal = 0;              // of `signalled`
+  std::int64_t end_order = 0;  // 1: the first of its world to end; 0: not known
+  std::string deadline;        // of `deadline`: which one, "step (30 s)"
+  std::string phase;           // last phase entered
+  std::string last_record;     // "tensor reduced step 0 model.norm.weight", for people
+  std::string last_stderr;     // last lines the rank wrote to stderr
+  std::uint64_t lines = 0;     // accepted
 };
 
 // All evidence of one world of ranks, judged as a whole. Built by evidence/read (or by a test);

@@ -140,13 +140,15 @@ struct EventRecord {
   std::string dtype;                   // collective
   std::uint64_t bytes = 0;             // collective, buffers_broadcast
   std::string optimizer;               // optimizer_step
-  std::vector<std::string> names;      // optimizer_step, grad_cleared; empty means `all`
-  bool skipped = false;                // optimizer_step
-  double norm = 0;                     // clip
-  double max_norm = 0;                 // clip
-  double scale = 0;                    // unscale
-  std::string error_type;              // exception
-  std::string text;                    // exception, note
+  // optimizer_step, grad_cleared, clip, unscale: empty means `all`. collective: the gradients whose
+  // storage it changed; empty: none that is known.
+  std::vector<std::string> names;
+  bool skipped = false;    // optimizer_step
+  double norm = 0;         // clip
+  double max_norm = 0;     // clip
+  double scale = 0;        // unscale
+  std::string error_type;  // exception
+  std::string text;        // exception, note
 };
 
 struct PayloadRecord {

@@ -18,7 +18,7 @@ namespace gradcheck {
 // otherwise. Doubles may be non-finite here; in JSON they become null.
 
 inline constexpr const char* kReportSchema = "report-1";
-inline constexpr int kReportSchemaMinor = 0;
+inline constexpr int kReportSchemaMinor = 1;         // 1: arms[].probe
 inline constexpr std::size_t kReportTensors = 1000;  // rows an arm, before `truncated`
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
@@ -149,7 +149,8 @@ struct ArmReport {
   int world_size = 1;
   std::string backend;
   std::string dtype;
-  std::uint64_t seed = 0;
+  std::uint64_t seed = 0;        // of native arms; a job seeds itself
+  std::string probe = "native";  // native | python: what kind of program ran
   double duration_s = 0;
   Scope scope;
   Totals totals;

@@ -59,9 +59,12 @@ struct NativeProgram {
   friend bool operator==(const NativeProgram&, const NativeProgram&) = default;
 };
 
+// A user's command, run in the folder of its scenario file.
 struct CommandProgram {
   std::vector<std::string> argv;
-  std::vector<std::string> requirements;  // Python packages
+  std::vector<std::string> requirements;  // Python packages that its interpreter must have
+  bool starts_its_ranks = false;          // mp.spawn, torchrun; otherwise a copy is started a rank
+  std::string environment;  // of scripts/environments; empty: the interpreter given or found
 };
 
 // Exactly one is set.

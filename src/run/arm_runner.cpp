@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/arm_runner.h"
 
+#include <algorithm>
 #include <exception>
 #include <filesystem>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "launch/clock.h"
 #include "launch/deadlines.h"
 #include "model/errors.h"
+#include "run/job_report.h"
 #include "run/native_arm.h"
 #include "verdict/judge.h"
 
@@ -34,6 +36,25 @@ void adopt(ArmReport& report, ArmReport judged) {
   report = std::move(judged);
 }
 
+// Which of two worlds a job is judged by.
+int severity_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::error:
+      return 4;
+    case Outcome::inconsistent:
+      return 5;
+    case Outcome::raised:
+      return 3;
+    case Outcome::inconclusive:
+      return 2;
+    case Outcome::consistent:
+      return 1;
+    case Outcome::skipped:
+      return 0;
+  }
+  return 0;
+}
+
 std::string nccl_reason(const ReadyPacket& ready) {
   if (!ready.nccl) return "LibTorch here has no NCCL";
   if (!ready.cuda) return "no CUDA device";
@@ -50,7 +71,10 @@ bool needs_nccl(const Scenario& scenario, const NativeProgram& program) {
 }  // namespace
 
 ArmRunner::ArmRunner(const Host& host, const InterruptWatch& interrupt, ArmOptions options)
-    : host_(host), interrupt_(interrupt), options_(std::move(options)) {}
+    : host_(host),
+      interrupt_(interrupt),
+      options_(std::move(options)),
+      programs_(host, options_.python) {}
 
 Zygote& ArmRunner::zygote() {
   if (zygote_) return *zygote_;
@@ -66,10 +90,14 @@ Zygote& ArmRunner::zygote() {
 }
 
 std::optional<std::string> ArmRunner::reason_to_skip(const Scenario& scenario, const Arm& arm) {
-  if (!arm.program.native) return "command programs are not supported by this version";
-  const ExpectationContext context{scenario.ranks, arm.program.native->dtype, options_.overridden,
-                                   options_.fail_on};
+  const std::string dtype = arm.program.native ? arm.program.native->dtype : "";
+  const ExpectationContext context{scenario.ranks, dtype, options_.overridden, options_.fail_on};
   if (needs_agreement(arm.expect, context)) return "one rank: agreement cannot be tested";
+  if (arm.program.command) {
+    prepared_ = programs_.prepare(scenario, *arm.program.command);
+    if (prepared_.reason_to_skip.empty()) return std::nullopt;
+    return prepared_.reason_to_skip;
+  }
   if (needs_nccl(scenario, *arm.program.native)) return nccl_reason(zygote().ready());
   return std::nullopt;
 }
@@ -83,6 +111,32 @@ void ArmRunner::judge_native(const Scenario& scenario, const Arm& arm, const std
                        scenario.steps, scenario.micro_steps, true, options_.all_tensors}));
   if (!evidence.reader.table().refused().empty()) blame_ourselves(report.headline, report);
   hold_against_earlier_arms(scenario, evidence.reader.table(), report);
+}
+
+// A job of several worlds is as good as the worst of them, which then speaks for it.
+void ArmRunner::judge_command(const Scenario& scenario, const Arm&, const std::string& run_id,
+                              ArmReport& report) {
+  if (!options_.agent) throw InfrastructureError("the agent for Python jobs is missing");
+  std::vector<pid_t> spared;
+  if (zygote_) spared.push_back(zygote_->pid());
+  const JobEvidence evidence = run_job(
+      {prepared_.job, *options_.agent, run_id, host_.temporary_directory, interrupt_, spared, {}});
+  std::vector<ArmReport> worlds =
+      judge_job(evidence, prepared_.job, scenario.plan, options_.all_tensors);
+  const auto worst =
+      std::max_element(worlds.begin(), worlds.end(), [](const ArmReport& a, const ArmReport& b) {
+        return severity_of(a.outcome) < severity_of(b.outcome);
+      });
+  if (worlds.size() > 1) {
+    worst->notes.push_back(std::to_string(worlds.size()) +
+                           " worlds of ranks; the worst one is shown");
+  }
+  worst->name = report.name;
+  report = std::move(*worst);
+  if (versions_.empty()) versions_ = versions_of(evidence);
+  if (!evidence.worlds->problems().empty()) blame_ourselves(report.headline, report);
+  const bool ended = report.outcome == Outcome::raised || report.outcome == Outcome::error;
+  if (!ended) bad_exit_ = bad_exit(evidence);
 }
 
 void ArmRunner::hold_against_earlier_arms(const Scenario& scenario, const EvidenceTable& table,
@@ -107,12 +161,15 @@ ArmReport ArmRunner::run(const Scenario& scenario, const Arm& arm, const std::st
   ArmReport report;
   describe_program(scenario, arm, report);
   tool_failed_ = false;
+  bad_exit_.clear();
   try {
     if (const auto reason = reason_to_skip(scenario, arm)) {
       report.outcome = Outcome::skipped;
       report.headline = "skipped: " + *reason;
-    } else {
+    } else if (arm.program.native) {
       judge_native(scenario, arm, run_id, report);
+    } else {
+      judge_command(scenario, arm, run_id + "/" + scenario.name + "/" + arm.name, report);
     }
   } catch (const std::exception& error) {
     interrupt_.throw_if_any();
@@ -122,6 +179,10 @@ ArmReport ArmRunner::run(const Scenario& scenario, const Arm& arm, const std::st
   const std::string dtype = arm.program.native ? arm.program.native->dtype : "";
   apply_expectation(report, arm.expect,
                     {scenario.ranks, dtype, options_.overridden, options_.fail_on});
+  if (!bad_exit_.empty() && report.verdict == Verdict::pass) {
+    report.verdict = Verdict::error;
+    report.reason = bad_exit_;
+  }
   if (tool_failed_) {
     report.verdict = Verdict::error;
     report.reason = report.headline;

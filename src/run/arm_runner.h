@@ -10,6 +10,7 @@
 #include "model/report.h"
 #include "model/scenario.h"
 #include "run/batches.h"
+#include "run/command_program.h"
 #include "run/host.h"
 #include "run/interrupt.h"
 
@@ -20,7 +21,9 @@ struct ArmOptions {
   bool overridden = false;  // the program is not the scenario's own
   Severity fail_on = Severity::error;
   bool all_tensors = false;
-  std::string rank_binary;  // gradcheck-rank
+  std::string rank_binary;          // gradcheck-rank
+  std::optional<AgentFiles> agent;  // for scenarios with a command
+  std::string python;               // --python
   std::function<void(const std::string&)> progress;
 };
 
@@ -40,6 +43,8 @@ class ArmRunner {
   std::optional<std::string> reason_to_skip(const Scenario& scenario, const Arm& arm);
   void judge_native(const Scenario& scenario, const Arm& arm, const std::string& run_id,
                     ArmReport& report);
+  void judge_command(const Scenario& scenario, const Arm& arm, const std::string& run_id,
+                     ArmReport& report);
   void hold_against_earlier_arms(const Scenario& scenario, const EvidenceTable& table,
                                  ArmReport& report);
   void blame_ourselves(const std::string& sentence, ArmReport& report);
@@ -48,6 +53,9 @@ class ArmRunner {
   const Host& host_;
   const InterruptWatch& interrupt_;
   ArmOptions options_;
+  CommandPrograms programs_;
+  CommandPrograms::Prepared prepared_;  // of the command arm that is running
+  std::string bad_exit_;                // of its job
   std::unique_ptr<Zygote> zygote_;
   Pairs versions_;
   bool tool_failed_ = false;      // in the arm that is running

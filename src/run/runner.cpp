@@ -2,59 +2,29 @@
 #include "run/runner.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cstdint>
-#include <ctime>
 #include <optional>
-#include <string_view>
+#include <utility>
 
 #include "launch/clock.h"
 #include "model/errors.h"
 #include "run/interrupt.h"
+#include "run/run_info.h"
 
 namespace gradcheck {
 namespace {
 
-constexpr std::array<const char*, 6> kReportedVariables = {
-    "OMP_NUM_THREADS", "TORCH_DISTRIBUTED_DEBUG", "CUDA_VISIBLE_DEVICES", "NCCL_DEBUG",
-    "NCCL_ALGO",       "GLOO_SOCKET_IFNAME"};
-
-std::string rfc3339(std::int64_t unix_seconds) {
-  const std::time_t time = unix_seconds;
-  std::tm parts{};
-  ::gmtime_r(&time, &parts);
-  std::array<char, 32> text;
-  const std::size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return {text.data(), length};
-}
-
-std::optional<std::int64_t> source_date_epoch(const Host& host) {
-  const auto text = host.env("SOURCE_DATE_EPOCH");
-  if (!text) return std::nullopt;
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  const bool whole = error == std::errc() && end == text->data() + text->size();
-  constexpr std::int64_t kYear10000 = 253402300800;
-  if (whole && value >= 0 && value < kYear10000) return value;
-  throw UsageError("SOURCE_DATE_EPOCH=" + *text + ": must be seconds from 1970 to the year 9999");
-}
-
-// FNV-1a (Fowler, Noll, Vo): an id, not a checksum.
-std::string hashed_id(const std::vector<Scenario>& scenarios, const RunOptions& options) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  const auto mix = [&](std::string_view text) {
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  };
+// What makes two runs the same run.
+std::vector<std::string> identity_of(const std::vector<Scenario>& scenarios,
+                                     const RunOptions& options) {
+  std::vector<std::string> texts;
   for (const Scenario& scenario : scenarios) {
-    mix(scenario.name);
-    mix(std::to_string(scenario.seed));
-    for (const Arm& arm : scenario.arms) mix(arm.name);
+    texts.push_back(scenario.name);
+    texts.push_back(std::to_string(scenario.seed));
+    for (const Arm& arm : scenario.arms) texts.push_back(arm.name);
   }
-  mix(options.options_text);
-  std::array<char, 17> text{};
-  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(hash));
-  return text.data();
+  texts.push_back(options.options_text);
+  return texts;
 }
 
 std::int64_t tensors_of(const ScenarioReport& report) {
@@ -107,16 +77,9 @@ class Runner {
 
  private:
   RunInfo begin(const std::vector<Scenario>& scenarios) const {
-    RunInfo info;
-    info.id = epoch_ ? hashed_id(scenarios, options_) : host_.random_id();
-    info.started_at = rfc3339(epoch_.value_or(host_.unix_seconds()));
-    info.host = epoch_ ? "" : host_.name;
+    RunInfo info =
+        begin_run(host_, options_.tool_version, options_.argv, identity_of(scenarios, options_));
     describe_program(scenarios, info);
-    info.versions = {{"gradcheck", options_.tool_version}};
-    info.argv = options_.argv;
-    for (const char* name : kReportedVariables) {
-      if (const auto value = host_.env(name)) info.env.emplace_back(name, *value);
-    }
     return info;
   }
 

@@ -30,6 +30,14 @@ std::vector<fs::path> json_files_in(const std::string& folder) {
   return files;
 }
 
+// Native scenarios, then those of Python jobs.
+std::vector<fs::path> scenario_files_in(const std::string& folder) {
+  std::vector<fs::path> files = json_files_in(folder);
+  const std::vector<fs::path> jobs = json_files_in(folder + "/python");
+  files.insert(files.end(), jobs.begin(), jobs.end());
+  return files;
+}
+
 bool is_path(const std::string& name) {
   return name.find('/') != std::string::npos || name.ends_with(".json");
 }
@@ -98,7 +106,7 @@ void add(std::vector<Scenario>& selected, std::vector<Scenario> more) {
 
 Catalog load_catalog(const std::string& folder) {
   Catalog catalog{folder, {}, {}};
-  for (const fs::path& file : json_files_in(folder)) {
+  for (const fs::path& file : scenario_files_in(folder)) {
     try {
       std::ranges::move(load_scenarios(file.string()), std::back_inserter(catalog.scenarios));
     } catch (const ScenarioError& error) {

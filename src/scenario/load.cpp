@@ -32,4 +32,8 @@ std::vector<Scenario> load_scenarios(const std::string& path) {
   return scenarios_from_json(contents_of(path), path);
 }
 
+std::vector<PlanRule> load_plan(const std::string& path) {
+  return plan_from_json(contents_of(path), path);
+}
+
 }  // namespace gradcheck

@@ -11,4 +11,7 @@ namespace gradcheck {
 // files are opened, so a pipe cannot hang it. Throws ScenarioError.
 std::vector<Scenario> load_scenarios(const std::string& path);
 
+// Reads the rules of a plan file: an array like a scenario's `plan`. Throws ScenarioError.
+std::vector<PlanRule> load_plan(const std::string& path);
+
 }  // namespace gradcheck

@@ -8,6 +8,7 @@
 
 #include "verdict/micro_fit.h"
 #include "verdict/reduction.h"
+#include "verdict/unknown_reduction.h"
 
 namespace gradcheck {
 namespace {
@@ -192,10 +193,21 @@ void diagnose_factor(const Context& context, GradientResult& member) {
   }
 }
 
-// The simplest explanation first: one set of weights for all, a factor of each, micro-steps.
-void diagnose_agreeing(const Context& context, const Members& members) {
-  if (diagnose_weights(context, members)) return;
-  Members unnamed;
+// Ranks that each clipped by their own norm before the reduction.
+void diagnose_clipping(const Context& context, GradientResult& member) {
+  if (!is_clipped_by_rank(context, member, declared_weight(line_of(context, member)))) return;
+  member.diagnosis.code = 205;
+}
+
+// The simplest explanation first: what was seen, one set of weights for all, a factor of each,
+// micro-steps.
+void diagnose_agreeing(const Context& context, const Members& all) {
+  Members members, unnamed;
+  for (GradientResult* member : all) {
+    diagnose_clipping(context, *member);
+    if (member->diagnosis.code == 0) members.push_back(member);
+  }
+  if (members.empty() || diagnose_weights(context, members)) return;
   for (GradientResult* member : members) {
     diagnose_factor(context, *member);
     if (member->diagnosis.code == 0) unnamed.push_back(member);
@@ -207,7 +219,8 @@ void diagnose_differing(const Context& context, const Members& members) {
   Members unnamed;
   for (GradientResult* member : members) {
     diagnose_difference(context, *member);
-    if (member->diagnosis.code == 0) unnamed.push_back(member);
+    const bool auditable = is_auditable(line_of(context, *member));
+    if (member->diagnosis.code == 0 && auditable) unnamed.push_back(member);
   }
   diagnose_micro_steps(context, unnamed);
 }
@@ -219,13 +232,19 @@ bool needs_name(const GradientResult& result) {
   return result.used && (result.differed || result.wrong) && result.diagnosis.code == 0;
 }
 
+// That ranks kept their own can be told whatever the reduction should have been.
+bool can_be_named(const PlanLine& line, bool differed) {
+  const bool reduced = line.role == Role::shared && line.reduction != Reduction::none;
+  return is_auditable(line) || (differed && reduced);
+}
+
 }  // namespace
 
 void attribute(const Context& context, std::vector<GradientResult>& results) {
   std::map<Key, Members> sets;
   for (GradientResult& result : results) {
     const PlanLine& line = line_of(context, result);
-    if (!needs_name(result) || !is_auditable(line)) continue;
+    if (!needs_name(result) || !can_be_named(line, result.differed)) continue;
     sets[{result.step, result.tensor.model, line.group, result.window, result.differed}].push_back(
         &result);
   }

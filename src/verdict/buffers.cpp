@@ -17,6 +17,12 @@ bool must_be_equal(BufferPolicy policy, const RowKey& key) {
          (first_start || key.stage == Stage::next_forward);
 }
 
+// A job that switches broadcasting off has not said that its buffers should differ.
+bool is_switched_off(const Context& context, const PlanLine& line) {
+  return !context.input.native && line.buffers == BufferPolicy::rank_local &&
+         line.source == PlanSource::wrapper;
+}
+
 struct BufferFate {
   bool at_start = false;
   bool after = false;
@@ -39,6 +45,9 @@ void judge_row(const Context& context, const PlanLine& line, const RowKey& key, 
     findings.add({401, line.model, line.name, key.step, minority(agreement), detail});
   } else if (line.buffers == BufferPolicy::undeclared) {
     findings.add({403, line.model, line.name, key.step, minority(agreement), ""});
+  } else if (is_switched_off(context, line)) {
+    findings.add({403, line.model, line.name, key.step, minority(agreement),
+                  "the wrapper does not broadcast them"});
   }
 }
 
@@ -61,6 +70,8 @@ SideTotals judge_buffers(const Context& context, FindingSet& findings) {
   for (const RowKey& key : context.table().rows()) {
     if (key.kind != TensorKind::buffer) continue;
     const TensorId tensor{key.model, key.name};
+    const StepFacts* step = find_step(context.facts, key.model, key.step);
+    if (step != nullptr && step->joined) continue;
     judge_row(context, context.plan.line(tensor), key, fates[tensor], findings);
   }
   SideTotals totals;

@@ -9,9 +9,12 @@
 #include <set>
 #include <string>
 
+#include "verdict/claims.h"
 #include "verdict/event_counts.h"
 #include "verdict/findings.h"
 #include "verdict/program.h"
+#include "verdict/unreduced.h"
+#include "verdict/witness.h"
 
 namespace gradcheck {
 namespace {
@@ -34,15 +37,14 @@ class Investigator {
     for (const Finding& finding : findings_) explain(finding);
     divergent_graphs();
     one_rank_off();
+    uneven_scales();
+    without_backward();
     unfinished_reduction();
     const bool error = std::any_of(findings_.begin(), findings_.end(), [](const Finding& finding) {
       return finding.severity == Severity::error && finding.code < 800 && finding.code / 100 != 6;
     });
-    if (error && claims_.empty()) claim(Cause::unexplained, possible, "", {});
-    std::stable_sort(claims_.begin(), claims_.end(), [](const CauseClaim& a, const CauseClaim& b) {
-      return a.confidence > b.confidence;
-    });
-    return std::move(claims_);
+    if (error && claims_.empty()) claims_.add(Cause::unexplained, possible, "", {});
+    return claims_.take();
   }
 
  private:
@@ -51,7 +53,7 @@ class Investigator {
       case 201:
       case 202:
       case 203:
-        return not_reduced(finding);
+        return explain_unreduced(context_, results_, finding, claims_);
       case 204:
         return scaled(finding);
       case 205:
@@ -65,9 +67,11 @@ class Investigator {
       case 104:
         return simple(finding, Cause::shared_by_mistake, certain);
       case 210:
-        return simple(finding, Cause::carried_over, certain);
+        return simple(finding, Cause::carried_over, is_past_unknown(finding) ? likely : certain);
+      case 211:
+        return repeated(finding);
       case 212:
-        return simple(finding, Cause::stray_arm, likely);
+        return stray_arm(finding);
       case 301:
         return simple(finding, Cause::start_mismatch, certain);
       case 303:
@@ -85,81 +89,22 @@ class Investigator {
     }
   }
 
-  // One claim for a cause and model, however many findings lead to it.
-  CauseClaim& claim(Cause cause, Confidence confidence, std::string_view model,
-                    std::vector<std::string> evidence) {
-    for (CauseClaim& known : claims_) {
-      if (known.cause != cause || known.model != model) continue;
-      known.confidence = std::max(known.confidence, confidence);
-      for (std::string& line : evidence) add_once(known.evidence, std::move(line));
-      return known;
-    }
-    CauseClaim& added = claims_.emplace_back();
-    added.cause = cause;
-    added.confidence = confidence;
-    added.model = model;
-    added.evidence = std::move(evidence);
-    added.next = info_of(cause).next;
-    return added;
-  }
-
-  static void add_once(std::vector<std::string>& lines, const std::string& line) {
-    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
-  }
-
   void simple(const Finding& finding, Cause cause, Confidence confidence) {
     if (finding.severity == Severity::note) return;
-    claim(cause, confidence, finding.model, {finding.message});
+    claims_.add(cause, confidence, finding.model, {finding.message});
   }
 
-  // A backward that no wrapper forward armed is certain proof: the reducer could not have acted.
-  void not_reduced(const Finding& finding) {
-    const BackwardCounts counts = count_backwards(context_.table(), finding.model);
-    const bool wrapped = wrapper_of(context_.table(), finding.model) != nullptr;
-    if (counts.last_under_no_sync && finding.code != 202) {
-      claim(Cause::no_sync_window, certain, finding.model,
-            {"the last backward before the step ran under no_sync", finding.message});
-    }
-    if (wrapped && counts.outside_no_sync > 0 && counts.armed == 0) {
-      CauseClaim& made =
-          claim(Cause::bypass, certain, finding.model,
-                {fmt::format("{}, {} of them armed by a forward of the wrapper",
-                             counted(counts.outside_no_sync, "backward"), counts.armed),
-                 finding.message});
-      made.site = counts.site;
-    } else if (wrapped && counts.armed > 0 && counts.armed < counts.outside_no_sync) {
-      claim(Cause::part_of_step, likely, finding.model,
-            {fmt::format("{} of {} armed", counts.armed,
-                         counted(counts.outside_no_sync, "backward"))})
-          .site = counts.site;
-    }
-    if (finding.code == 202) unused(finding);
+  // That it was not seen to be clear is no proof that it was not.
+  bool is_past_unknown(const Finding& finding) const {
+    return std::none_of(results_.begin(), results_.end(), [&](const GradientResult& result) {
+      return result.carried_over && model_of(context_, result) == finding.model;
+    });
   }
 
-  // One example is enough; the finding has all names.
-  void unused(const Finding& finding) {
-    for (const GradientResult& result : results_) {
-      const bool ours =
-          model_of(context_, result) == finding.model &&
-          (result.diagnosis.code == 201 || result.rung(Rung::present) == RungResult::fail);
-      if (!ours || !absent_somewhere(result)) continue;
-      claim(Cause::unused_parameter, likely, finding.model,
-            {fmt::format("{} got no local gradient on some rank", name_of(context_, result))});
-      return;
-    }
-  }
-
-  std::vector<int> ranks_without_local(const GradientResult& result) const {
-    std::set<int> ranks;
-    for (const Moment& moment : result.window) {
-      const auto locals = context_.table().entries(row_key(result.tensor, moment, Stage::local));
-      const Agreement agreement = compare_ranks(locals, line_of(context_, result).group);
-      ranks.insert(agreement.absent.begin(), agreement.absent.end());
-    }
-    return {ranks.begin(), ranks.end()};
-  }
-  bool absent_somewhere(const GradientResult& result) const {
-    return !ranks_without_local(result).empty();
+  // A job's bare forwards may be of a part whose output the loss needs as well.
+  void stray_arm(const Finding& finding) {
+    if (context_.input.native) return simple(finding, Cause::stray_arm, likely);
+    simple(finding, Cause::stray_arm, possible);
   }
 
   // Factors of N and 1/N have names of their own where the mean was declared.
@@ -173,24 +118,50 @@ class Investigator {
       const Cause cause = mean && ranks > 1 && is_near(factor, ranks)       ? Cause::sum_not_mean
                           : mean && ranks > 1 && is_near(factor, 1 / ranks) ? Cause::double_division
                                                                             : Cause::scaled;
-      claim(cause, certain, finding.model, {seen});
+      std::vector<std::string> evidence = {seen};
+      const WrapperRecord* wrapper = wrapper_of(context_.table(), finding.model);
+      if (wrapper != nullptr && !wrapper->hook.empty()) {
+        evidence.push_back("the communication hook is " + wrapper->hook);
+      }
+      claims_.add(cause, certain, finding.model, std::move(evidence));
       return;
     }
-    claim(Cause::scaled, certain, finding.model, {finding.message});
+    claims_.add(Cause::scaled, certain, finding.model, {finding.message});
+  }
+
+  // Summed after every micro-step, what was reduced before is multiplied again.
+  void repeated(const Finding& finding) {
+    if (wrapper_of(context_.table(), finding.model) != nullptr || context_.input.native) return;
+    claims_.add(Cause::unexplained, possible, finding.model,
+                {"an accumulated gradient was reduced after every micro-step", finding.message});
   }
 
   // Shares of the data add up to one; clipping before the reduction only takes away.
   void reweighted(const Finding& finding) {
     for (const GradientResult& result : results_) {
       if (result.diagnosis.code != 205 || model_of(context_, result) != finding.model) continue;
+      if (!result.clips.empty()) return clipped(finding, result);
       const double declared = declared_weight(line_of(context_, result));
       const bool less =
           std::all_of(result.weights.begin(), result.weights.end(),
                       [declared](double weight) { return weight <= declared * (1 + kNearFactor); });
       const Cause cause = less ? Cause::clip_before_reduce : Cause::token_weighting;
-      claim(cause, likely, finding.model, {"weights " + weights_text(result.weights)});
+      claims_.add(cause, likely, finding.model, {"weights " + weights_text(result.weights)});
       return;
     }
+  }
+
+  // The recorded clips explain the weights, and they were not the same on all ranks.
+  void clipped(const Finding& finding, const GradientResult& result) {
+    std::vector<std::string> evidence;
+    const auto& group = line_of(context_, result).group;
+    for (std::size_t r = 0; r < group.size(); ++r) {
+      evidence.push_back(
+          fmt::format("rank {} clipped its own gradients by {:.3g} before they were "
+                      "reduced",
+                      group[r], result.clips[r]));
+    }
+    claims_.add(Cause::clip_before_reduce, certain, finding.model, std::move(evidence));
   }
 
   static std::string weights_text(const std::vector<double>& weights) {
@@ -206,17 +177,19 @@ class Investigator {
     for (const std::string& name : finding.names) {
       const auto& names = wrapper->ignored;
       if (std::find(names.begin(), names.end(), name) == names.end()) continue;
-      claim(Cause::ignored_parameter, certain, finding.model, {name});
+      claims_.add(Cause::ignored_parameter, certain, finding.model, {name});
     }
   }
 
   void skipped() {
-    for (const StepFacts& step : context_.facts.steps) {
-      if (!skipped_by_some(step)) continue;
-      claim(Cause::scaler_mismatch, certain, "",
-            {fmt::format("{} skipped step {}, {} took it", ranks_text(step.skipped), step.step,
-                         ranks_text(step.stepped))});
-      return;
+    for (const ModelFacts& model : context_.facts.models) {
+      for (const StepFacts& step : model.steps) {
+        if (!skipped_by_some(step)) continue;
+        claims_.add(Cause::scaler_mismatch, certain, "",
+                    {fmt::format("{} skipped step {}, {} took it", ranks_text(step.skipped),
+                                 step.step, ranks_text(step.stepped))});
+        return;
+      }
     }
   }
 
@@ -224,11 +197,11 @@ class Investigator {
   void divergent_graphs() {
     for (const GradientResult& result : results_) {
       if (!result.used || !(result.differed || result.wrong)) continue;
-      const auto without = ranks_without_local(result);
+      const auto without = ranks_without_local(context_, result);
       if (without.empty() || without.size() == line_of(context_, result).group.size()) continue;
-      claim(Cause::rank_divergent_graph, likely, model_of(context_, result),
-            {fmt::format("{} took no part in the loss on {}", name_of(context_, result),
-                         ranks_text(without))});
+      claims_.add(Cause::rank_divergent_graph, likely, model_of(context_, result),
+                  {fmt::format("{} took no part in the loss on {}", name_of(context_, result),
+                               ranks_text(without))});
       return;
     }
   }
@@ -238,12 +211,47 @@ class Investigator {
     for (const GradientResult& result : results_) {
       const std::size_t ranks = line_of(context_, result).group.size();
       if (!result.used || !result.differed || result.right_ranks.size() + 1 != ranks) continue;
-      if (result.diagnosis.code == 201 || ranks_without_local(result).size() > 0) continue;
+      if (result.diagnosis.code == 201 || ranks_without_local(context_, result).size() > 0)
+        continue;
       const auto off = minority(result.agreement);
       const Confidence confidence = ranks > 2 ? likely : possible;
-      claim(Cause::corrupted_rank, confidence, model_of(context_, result),
-            {fmt::format("{} is right on every rank but {}", name_of(context_, result),
-                         ranks > 2 ? fmt::format("{}", off.front()) : "one")});
+      claims_.add(Cause::corrupted_rank, confidence, model_of(context_, result),
+                  {fmt::format("{} is right on every rank but {}", name_of(context_, result),
+                               ranks > 2 ? fmt::format("{}", off.front()) : "one")});
+      return;
+    }
+  }
+
+  // Gradients that part at `final` because each rank unscaled by a scale of its own.
+  void uneven_scales() {
+    for (const GradientResult& result : results_) {
+      if (!result.used || result.differed || context_.input.native) continue;
+      const auto& group = line_of(context_, result).group;
+      const auto scale_on = [&](int rank) {
+        return 1 / witnessed(context_, result.tensor, result.step, rank).unscale;
+      };
+      const auto odd = std::find_if(group.begin(), group.end(), [&](int rank) {
+        return scale_on(rank) != scale_on(group.front());
+      });
+      if (odd == group.end()) continue;
+      claims_.add(Cause::scaler_mismatch, certain, model_of(context_, result),
+                  {fmt::format("rank {} unscaled by {:g}, rank {} by {:g}", group.front(),
+                               scale_on(group.front()), *odd, scale_on(*odd))});
+      return;
+    }
+  }
+
+  // Gradients that an optimizer took although no backward brought them.
+  void without_backward() {
+    for (const GradientResult& result : results_) {
+      const StepFacts* step = find_step(context_.facts, result.tensor.model, result.step);
+      const bool sudden = result.used && result.reduced.stage == Stage::final && step != nullptr &&
+                          step->micros.empty();
+      if (!sudden) continue;
+      claims_.add(Cause::grad_api, likely, model_of(context_, result),
+                  {fmt::format("the optimizer took gradients in step {}, and no backward brought "
+                               "them",
+                               result.step)});
       return;
     }
   }
@@ -257,8 +265,8 @@ class Investigator {
           std::string::npos) {
         continue;
       }
-      claim(Cause::unused_parameter, likely, exception->model,
-            {fmt::format("rank {}: the reducer still waited for gradients", rank)});
+      claims_.add(Cause::unused_parameter, likely, exception->model,
+                  {fmt::format("rank {}: the reducer still waited for gradients", rank)});
       return;
     }
   }
@@ -266,7 +274,7 @@ class Investigator {
   const Context& context_;
   const std::vector<GradientResult>& results_;
   std::span<const Finding> findings_;
-  std::vector<CauseClaim> claims_;
+  ClaimSet claims_;
 };
 
 }  // namespace

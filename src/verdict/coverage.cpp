@@ -9,6 +9,8 @@
 #include <string>
 #include <tuple>
 
+#include "verdict/same_data.h"
+
 namespace gradcheck {
 namespace {
 
@@ -24,30 +26,41 @@ class Stages {
  public:
   Stages(const Context& context, FindingSet& findings) : context_(context), findings_(findings) {}
 
+  // `after` of the step before stands for `start` where both are recorded.
   void check(NameId model) {
-    const auto& steps = context_.facts.steps;
-    if (steps.empty()) return;
-    demand(model, {steps.front().step, 0}, Stage::start);
-    for (const StepFacts& step : steps) check_step(model, step);
-    for (std::size_t i = 1; i < steps.size(); ++i) {
-      if (has_shared_buffers(model) && has_forward(model, steps[i].step)) {
-        demand(model, {steps[i].step, 0}, Stage::next_forward);
+    const StepFacts* before = nullptr;
+    for (const StepFacts& step : steps_of(context_.facts, model)) {
+      if (!is_judged(step)) continue;
+      const bool opens = before == nullptr || (!native() && step.opens_afresh);
+      if (opens) demand(model, {step.step, 0}, Stage::start);
+      check_step(model, step);
+      if (!opens && has_shared_buffers(model) && has_forward(model, step.step)) {
+        demand(model, {step.step, 0}, Stage::next_forward);
       }
+      before = &step;
     }
   }
 
  private:
+  bool native() const { return context_.input.native; }
+
+  // Of a job's last backwards, which no optimizer step followed, nothing is asked.
+  bool is_judged(const StepFacts& step) const {
+    return native() || (step.is_taken() && !step.joined);
+  }
+
   // `final` and `after` are due only where an optimizer stepped (verdicts.md §6). A step without
-  // any backward is told by check_each_step.
+  // any backward is told by check_each_step. Without a wrapper nothing is reduced between the
+  // backwards of a step, so that only the last one's `reduced` is due.
   void check_step(NameId model, const StepFacts& step) {
+    const bool each =
+        native() || wrapper_of(context_.table(), context_.table().text(model)) != nullptr;
     for (const MicroFacts& micro : step.micros) {
       const Moment moment{step.step, micro.micro};
-      if (!had_backward(context_.facts, model, moment)) continue;
       demand(model, moment, Stage::local);
-      demand(model, moment, Stage::reduced);
+      if (each || micro.micro == step.last_micro()) demand(model, moment, Stage::reduced);
     }
-    const bool taken = enters_step(context_.table(), context_.facts, step.step, model);
-    if (!taken || step.micros.empty()) return;
+    if (!enters_step(context_.facts, step.step, model) || step.micros.empty()) return;
     demand(model, {step.step, step.last_micro()}, Stage::final);
     demand(model, {step.step, step.last_micro()}, Stage::after);
   }
@@ -113,58 +126,139 @@ void check_micro_steps(const StepFacts& step, std::int64_t micro_steps, FindingS
   }
 }
 
-// What each step lacks. A step that every rank skipped lacks nothing, and proves nothing.
+// Native runs have one model, which need not be named.
+std::string_view name_in_findings(const Context& context, NameId model) {
+  return context.input.native ? std::string_view() : context.table().text(model);
+}
+
+// What a step lacks. A step that every rank skipped lacks nothing, and proves nothing.
+void check_one_step(const Context& context, NameId model, const StepFacts& step,
+                    FindingSet& findings) {
+  const auto name = name_in_findings(context, model);
+  if (step.micros.empty() && !step.stepped.empty()) {
+    findings.add({604, name, "", step.step, step.stepped,
+                  fmt::format("step {} was taken, but no gradient of it was recorded", step.step)});
+  }
+  if (context.input.native) check_micro_steps(step, context.input.micro_steps, findings);
+  if (!skipped_by_some(step)) return;
+  findings.add(
+      {804, name, "", step.step, step.skipped,
+       fmt::format("step {} was skipped by {} only", step.step, ranks_text(step.skipped))});
+}
+
 void check_each_step(const Context& context, FindingSet& findings) {
-  for (const StepFacts& step : context.facts.steps) {
-    if (step.micros.empty() && !step.stepped.empty()) {
-      findings.add(
-          {604, "", "", step.step, step.stepped,
-           fmt::format("step {} was taken, but no gradient of it was recorded", step.step)});
+  for (const NameId model : trained_models(context.facts)) {
+    for (const StepFacts& step : steps_of(context.facts, model)) {
+      check_one_step(context, model, step, findings);
     }
-    if (context.input.native) check_micro_steps(step, context.input.micro_steps, findings);
-    if (!skipped_by_some(step)) continue;
-    findings.add(
-        {804, "", "", step.step, step.skipped,
-         fmt::format("step {} was skipped by {} only", step.step, ranks_text(step.skipped))});
+  }
+}
+
+// Models that were trained and of which no tensor was recorded. Their names are in events only.
+void check_silent_models(const Context& context, FindingSet& findings) {
+  const EvidenceTable& table = context.table();
+  std::set<std::string> names;
+  for (const int rank : every_rank(table.world_size())) {
+    for (const EventRecord& event : table.rank(rank).events) {
+      const bool trains = event.type == EventType::backward ||
+                          (event.type == EventType::optimizer_step && !event.skipped);
+      const bool known = event.model.empty() || table.find_text(event.model).has_value();
+      if (trains && !known && !is_unsupported(table, event.model)) names.insert(event.model);
+    }
+  }
+  for (const std::string& name : names) {
+    findings.say(604, name + " was trained, but none of its tensors was recorded", {}, name);
   }
 }
 
 // Skipped steps count: a rank that skips one has still come to it.
-int steps_of(const RankEvidence& rank) {
-  std::set<std::int64_t> steps;
-  for (const EventRecord& event : rank.events) {
-    if (event.type == EventType::optimizer_step) steps.insert(event.step);
+using StepCounts = std::map<int, std::int64_t>;  // by rank
+
+StepCounts count_steps(const EvidenceTable& table, const std::vector<int>& ranks,
+                       std::optional<std::string_view> model) {
+  StepCounts counts;
+  for (const int rank : ranks) {
+    std::set<std::int64_t> steps;
+    for (const EventRecord& event : table.rank(rank).events) {
+      const bool ours = !model || concerns(event, *model);
+      if (event.type == EventType::optimizer_step && ours) steps.insert(event.step);
+    }
+    counts[rank] = static_cast<std::int64_t>(steps.size());
   }
-  return static_cast<int>(steps.size());
+  return counts;
 }
 
-void check_steps(const Context& context, FindingSet& findings) {
+std::int64_t most_of(const StepCounts& counts) {
+  std::int64_t most = 0;
+  for (const auto& [rank, count] : counts) most = std::max(most, count);
+  return most;
+}
+
+void compare_counts(const StepCounts& counts, std::string_view model, FindingSet& findings) {
+  const std::int64_t most = most_of(counts);
+  std::int64_t least = most;
+  for (const auto& [rank, count] : counts) least = std::min(least, count);
+  if (least == most) return;
+  std::vector<int> behind;
+  for (const auto& [rank, count] : counts) {
+    if (count == least) behind.push_back(rank);
+  }
+  const std::string of = model.empty() ? "" : fmt::format(" of {}", model);
+  findings.say(804,
+               fmt::format("{} took {}{} where others took {}", ranks_text(behind),
+                           counted(static_cast<std::uint64_t>(least), "optimizer step"), of, most),
+               behind, model);
+}
+
+void check_native_steps(const Context& context, FindingSet& findings) {
   const EvidenceTable& table = context.table();
-  std::vector<int> counts;
-  for (const int rank : every_rank(table.world_size()))
-    counts.push_back(steps_of(table.rank(rank)));
-  const auto [least, most] = std::minmax_element(counts.begin(), counts.end());
-  if (*least != *most) {
-    std::vector<int> behind;
-    for (const int rank : every_rank(table.world_size())) {
-      if (counts[static_cast<std::size_t>(rank)] == *least) behind.push_back(rank);
+  const auto counts = count_steps(table, every_rank(table.world_size()), std::nullopt);
+  compare_counts(counts, "", findings);
+  if (most_of(counts) < context.input.steps) {
+    findings.say(604,
+                 fmt::format("{} of {} steps were recorded", most_of(counts), context.input.steps));
+  }
+}
+
+// Ranks outside the wrapper's group need not run the model. Under DDP's join counts may differ.
+void check_job_steps(const Context& context, FindingSet& findings) {
+  const EvidenceTable& table = context.table();
+  for (const NameId model : trained_models(context.facts)) {
+    const auto steps = steps_of(context.facts, model);
+    const bool joined =
+        std::any_of(steps.begin(), steps.end(), [](const StepFacts& step) { return step.joined; });
+    if (joined) continue;
+    const WrapperRecord* wrapper = wrapper_of(table, table.text(model));
+    const auto ranks =
+        wrapper == nullptr ? every_rank(table.world_size()) : ranks_of_group(table, wrapper->group);
+    compare_counts(count_steps(table, ranks, table.text(model)), table.text(model), findings);
+  }
+}
+
+std::set<std::int64_t> all_steps(const Facts& facts) {
+  std::set<std::int64_t> steps;
+  for (const ModelFacts& model : facts.models) {
+    for (const StepFacts& step : model.steps) steps.insert(step.step);
+  }
+  return steps;
+}
+
+std::set<Moment> all_micros(const Facts& facts) {
+  std::set<Moment> moments;
+  for (const ModelFacts& model : facts.models) {
+    for (const StepFacts& step : model.steps) {
+      for (const MicroFacts& micro : step.micros) moments.insert({step.step, micro.micro});
     }
-    findings.say(804,
-                 fmt::format("{} took {} where others took {}", ranks_text(behind),
-                             counted(static_cast<std::uint64_t>(*least), "optimizer step"), *most),
-                 behind);
   }
-  if (context.input.native && *most < context.input.steps) {
-    findings.say(604, fmt::format("{} of {} steps were recorded", *most, context.input.steps));
-  }
+  return moments;
 }
 
 // Native steps count from 0 without a gap.
 void check_step_numbers(const Context& context, FindingSet& findings) {
   std::int64_t expected = 0;
-  for (const StepFacts& step : context.facts.steps) {
-    if (step.step != expected) {
-      findings.say(604, fmt::format("step {} follows where step {} is due", step.step, expected));
+  for (const std::int64_t step : all_steps(context.facts)) {
+    if (step != expected) {
+      findings.say(604, fmt::format("step {} follows where step {} is due", step, expected));
       return;
     }
     ++expected;
@@ -182,12 +276,11 @@ void check_announced(const Context& context, EventType type, FindingSet& finding
   }
   std::vector<int> silent;
   for (const int rank : every_rank(context.table().world_size())) {
-    for (const StepFacts& step : context.facts.steps) {
-      for (const MicroFacts& micro : step.micros) {
-        const bool known = announced.contains({rank, step.step, micro.micro});
-        if (!known && (silent.empty() || silent.back() != rank)) silent.push_back(rank);
-      }
-    }
+    const auto moments = all_micros(context.facts);
+    const bool known = std::all_of(moments.begin(), moments.end(), [&](const Moment& moment) {
+      return announced.contains({rank, moment.step, moment.micro});
+    });
+    if (!known) silent.push_back(rank);
   }
   if (silent.empty()) return;
   findings.say(604, fmt::format("{} did not announce every {}", ranks_text(silent), name_of(type)),
@@ -200,6 +293,7 @@ void check_groups(const Context& context, FindingSet& findings) {
   std::uint64_t count = 0;
   for (const RowKey& row : context.table().rows()) {
     if (row.kind != TensorKind::grad || row.stage != Stage::reduced) continue;
+    if (!context.plan.has({row.model, row.name})) continue;
     const auto& group = context.plan.line({row.model, row.name}).group;
     const auto entries = context.table().entries(row);
     bool any = false;
@@ -219,62 +313,17 @@ void check_groups(const Context& context, FindingSet& findings) {
                ranks);
 }
 
-// --- data
-
-using Digests = std::map<Moment, std::map<std::string, std::set<int>>>;  // ranks by input digest
-
-// Digests are compared as sets: ranks may take the same batches in another order.
-Digests batches(const Context& context, std::span<const int> group) {
-  Digests digests;
-  for (const int rank : group) {
-    for (const EventRecord& event : context.table().rank(rank).events) {
-      if (event.type != EventType::batch || event.digest.empty()) continue;
-      digests[{event.step, event.micro}][event.digest].insert(rank);
-    }
-  }
-  return digests;
-}
-
-// The groups over which gradients are reduced: their ranks must have data of their own.
-std::set<std::vector<int>> data_groups(const Context& context) {
-  std::set<std::vector<int>> groups;
-  for (const PlanLine& line : context.plan.lines) {
-    if (is_auditable(line) && line.group.size() > 1) groups.insert(line.group);
-  }
-  return groups;
-}
-
-void check_data(const Context& context, FindingSet& findings) {
-  std::set<int> ranks;
-  std::optional<Moment> first;
-  for (const auto& group : data_groups(context)) {
-    for (const auto& [moment, digests] : batches(context, group)) {
-      for (const auto& [digest, sharing] : digests) {
-        if (sharing.size() < 2) continue;
-        ranks.insert(sharing.begin(), sharing.end());
-        first = first ? std::min(*first, moment) : moment;
-      }
-    }
-  }
-  if (!first) return;
-  const std::vector<int> sharing(ranks.begin(), ranks.end());
-  findings.say(601,
-               fmt::format("ranks were given the same data: {} (first at step {}, "
-                           "micro-step {})",
-                           ranks_text(sharing), first->step, first->micro),
-               sharing);
-}
-
 }  // namespace
 
 void find_gaps(const Context& context, FindingSet& findings) {
+  const bool native = context.input.native;
   Stages stages(context, findings);
   for (const NameId model : trained_models(context.facts)) stages.check(model);
-  check_steps(context, findings);
+  (native ? check_native_steps : check_job_steps)(context, findings);
   check_each_step(context, findings);
-  check_data(context, findings);
+  find_same_data(context, findings);
   check_groups(context, findings);
-  if (!context.input.native) return;
+  if (!native) return check_silent_models(context, findings);
   check_step_numbers(context, findings);
   check_announced(context, EventType::batch, findings);
   check_announced(context, EventType::backward, findings);

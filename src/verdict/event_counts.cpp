@@ -4,39 +4,18 @@
 #include <algorithm>
 #include <map>
 
+#include "verdict/backwards.h"
+
 namespace gradcheck {
 namespace {
 
-bool runs_backward(const RankEvidence& rank, std::string_view model) {
-  return std::any_of(rank.events.begin(), rank.events.end(), [&](const EventRecord& event) {
-    return event.type == EventType::backward && concerns(event, model);
-  });
-}
-
-// The first site, unless a later backward is the first that escaped.
-void count_backward(BackwardCounts& counts, const EventRecord& event) {
-  const bool no_sync = event.no_sync.value_or(false);
-  const bool armed = event.armed.value_or(false);
+void count_backward(BackwardCounts& counts, const BackwardFacts& backward) {
+  const bool escaped = backward.arming == Arming::bare;
+  const bool first_escape = escaped && counts.outside_no_sync == counts.armed;
   ++counts.all;
-  counts.outside_no_sync += !no_sync;
-  counts.armed += !no_sync && armed;
-  if (counts.site.empty() || (!armed && counts.armed > 0)) counts.site = event.site;
-}
-
-// Whether the last backward before a step ran under no_sync decides what the optimizer got.
-BackwardCounts count_rank(const RankEvidence& rank, std::string_view model) {
-  BackwardCounts counts;
-  bool last = false;
-  for (const EventRecord& event : rank.events) {
-    if (!concerns(event, model)) continue;
-    if (event.type == EventType::backward) {
-      count_backward(counts, event);
-      last = event.no_sync.value_or(false);
-    } else if (event.type == EventType::optimizer_step) {
-      counts.last_under_no_sync |= last;
-    }
-  }
-  return counts;
+  counts.outside_no_sync += backward.arming != Arming::no_sync;
+  counts.armed += backward.arming == Arming::armed;
+  if (counts.site.empty() || first_escape) counts.site = backward.event->site;
 }
 
 void count_event(EventTotals& totals, const EventRecord& event) {
@@ -81,11 +60,35 @@ std::map<MicroKey, MicroEvents> by_micro_step(const RankEvidence& rank) {
 
 }  // namespace
 
-BackwardCounts count_backwards(const EvidenceTable& table, std::string_view model) {
-  for (int rank = 0; rank < table.world_size(); ++rank) {
-    if (runs_backward(table.rank(rank), model)) return count_rank(table.rank(rank), model);
+// Whether the last backward before a step ran under no_sync decides what the optimizer got.
+BackwardCounts count_backwards(const Context& context, std::string_view model,
+                               const std::set<Moment>& within) {
+  for (const int rank : every_rank(context.table().world_size())) {
+    const auto backwards = read_backwards(context.table().rank(rank), model, context.input.native);
+    if (backwards.empty()) continue;
+    BackwardCounts counts;
+    const auto id = context.table().find_text(model);
+    for (std::size_t i = 0; i < backwards.size(); ++i) {
+      const Moment moment = backwards[i].moment;
+      if (!within.empty() && !within.contains(moment)) continue;
+      count_backward(counts, backwards[i]);
+      const bool last = i + 1 == backwards.size() || backwards[i + 1].moment.step != moment.step;
+      const StepFacts* step = id ? find_step(context.facts, *id, moment.step) : nullptr;
+      counts.last_under_no_sync |=
+          last && backwards[i].arming == Arming::no_sync && step != nullptr && step->is_taken();
+    }
+    return counts;
   }
   return {};
+}
+
+std::uint64_t count_armed_forwards(const EvidenceTable& table, std::string_view model) {
+  const auto& events = table.rank(0).events;
+  return static_cast<std::uint64_t>(
+      std::count_if(events.begin(), events.end(), [&](const EventRecord& event) {
+        return event.type == EventType::wrapper_forward && event.armed.value_or(false) &&
+               concerns(event, model);
+      }));
 }
 
 EventTotals count_events(const EvidenceTable& table) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -15,11 +16,19 @@ struct BackwardCounts {
   std::uint64_t all = 0;
   std::uint64_t outside_no_sync = 0;  // that were meant to be reduced
   std::uint64_t armed = 0;            // of those, with an armed reducer
-  bool last_under_no_sync = false;    // of some step
+  bool last_under_no_sync = false;    // of some step that an optimizer came to
   std::string site;                   // FILE:LINE of the first that was not armed, else of any
+
+  bool is_bypassed() const { return outside_no_sync > 0 && armed == 0; }
+  bool is_partly_armed() const { return armed > 0 && armed < outside_no_sync; }
 };
 
-BackwardCounts count_backwards(const EvidenceTable& table, std::string_view model);
+// Of the moments named; of all where there are none.
+BackwardCounts count_backwards(const Context& context, std::string_view model,
+                               const std::set<Moment>& within = {});
+
+// Forwards of a model's wrapper on rank 0 that armed its reduction.
+std::uint64_t count_armed_forwards(const EvidenceTable& table, std::string_view model);
 
 // Totals of the report: backwards and forwards of rank 0, collectives of rank 0.
 EventTotals count_events(const EvidenceTable& table);

@@ -2,55 +2,102 @@
 #include "verdict/facts.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
-#include <set>
 #include <tuple>
+
+#include "verdict/backwards.h"
+#include "verdict/windows.h"
 
 namespace gradcheck {
 namespace {
 
 // Steps by number, micro-steps by number; StepFacts wants them as vectors.
 struct Building {
-  std::map<std::int64_t, bool> micros;  // micro → under no_sync on some rank
+  std::map<std::int64_t, MicroFacts> micros;
+  std::set<int> ran;
   std::set<int> stepped;
   std::set<int> skipped;
 };
 using Steps = std::map<std::int64_t, Building>;
 
-void read_event(Steps& steps, int rank, const EventRecord& event) {
-  if (event.type == EventType::backward) {
-    steps[event.step].micros[event.micro] |= event.no_sync.value_or(false);
-  } else if (event.type == EventType::optimizer_step) {
+MicroFacts& micro_at(Steps& steps, const Moment& moment) {
+  MicroFacts& micro = steps[moment.step].micros[moment.micro];
+  micro.micro = moment.micro;
+  return micro;
+}
+
+void read_rank(Steps& steps, int rank, const RankEvidence& evidence, std::string_view model,
+               bool native) {
+  for (const BackwardFacts& backward : read_backwards(evidence, model, native)) {
+    MicroFacts& micro = micro_at(steps, backward.moment);
+    micro.announced = true;
+    micro.no_sync |= backward.arming == Arming::no_sync;
+    steps[backward.moment.step].ran.insert(rank);
+  }
+  for (const EventRecord& event : evidence.events) {
+    if (event.type != EventType::optimizer_step || !concerns(event, model)) continue;
     Building& step = steps[event.step];
     (event.skipped ? step.skipped : step.stepped).insert(rank);
   }
 }
 
-Steps read_steps(const EvidenceTable& table) {
-  Steps steps;
-  for (int rank = 0; rank < table.world_size(); ++rank) {
-    for (const EventRecord& event : table.rank(rank).events) read_event(steps, rank, event);
+std::vector<StepFacts> flatten(const Steps& steps) {
+  std::vector<StepFacts> flat;
+  for (const auto& [number, building] : steps) {
+    StepFacts step;
+    step.step = number;
+    for (const auto& [number_of_micro, micro] : building.micros) step.micros.push_back(micro);
+    step.ran.assign(building.ran.begin(), building.ran.end());
+    step.stepped.assign(building.stepped.begin(), building.stepped.end());
+    step.skipped.assign(building.skipped.begin(), building.skipped.end());
+    step.opens_afresh = flat.empty() || flat.back().step + 1 != number;
+    flat.push_back(std::move(step));
   }
-  // A gradient that was recorded proves a backward, whether or not its event arrived.
+  return flat;
+}
+
+// DDP's join lets ranks run out of inputs; the agent says that it is in use.
+bool is_joined(const EvidenceTable& table) {
+  for (int rank = 0; rank < table.world_size(); ++rank) {
+    const auto& events = table.rank(rank).events;
+    if (std::any_of(events.begin(), events.end(), [](const EventRecord& event) {
+          return event.type == EventType::note && event.text == "join";
+        })) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Under join a step that not all ranks of the model ran is not judged.
+void mark_joined(std::vector<StepFacts>& steps) {
+  std::set<int> ranks;
+  for (const StepFacts& step : steps) ranks.insert(step.ran.begin(), step.ran.end());
+  for (StepFacts& step : steps) step.joined = !step.ran.empty() && step.ran.size() < ranks.size();
+}
+
+// A gradient that was recorded proves a backward, whether or not its event arrived.
+std::map<NameId, Steps> steps_in_rows(const EvidenceTable& table) {
+  std::map<NameId, Steps> steps;
   for (const RowKey& key : table.rows()) {
     if (key.stage == Stage::local || key.stage == Stage::reduced) {
-      steps[key.step].micros.try_emplace(key.micro, false);
+      micro_at(steps[key.model], {key.step, key.micro});
     }
   }
   return steps;
 }
 
-std::vector<StepFacts> flatten(const Steps& steps) {
-  std::vector<StepFacts> flat;
-  for (const auto& [number, building] : steps) {
-    StepFacts& step = flat.emplace_back();
-    step.step = number;
-    for (const auto& [micro, no_sync] : building.micros) step.micros.push_back({micro, no_sync});
-    step.stepped.assign(building.stepped.begin(), building.stepped.end());
-    step.skipped.assign(building.skipped.begin(), building.skipped.end());
+void read_steps(const EvidenceTable& table, bool native, Facts& facts) {
+  auto in_rows = steps_in_rows(table);
+  const bool joined = is_joined(table);
+  for (ModelFacts& model : facts.models) {
+    Steps& steps = in_rows[model.model];
+    for (int rank = 0; rank < table.world_size(); ++rank) {
+      read_rank(steps, rank, table.rank(rank), table.text(model.model), native);
+    }
+    model.steps = flatten(steps);
+    if (joined) mark_joined(model.steps);
   }
-  return flat;
 }
 
 // A gradient that was recorded counts even where nobody said that it was required.
@@ -68,26 +115,24 @@ bool is_tied(std::span<const Entry> entries) {
 
 void take_inventory(const EvidenceTable& table, Facts& facts) {
   std::set<NameId> models;
+  std::set<NameId> unsupported;
   std::set<TensorId> tensors;
   for (const RowKey& key : table.rows()) {
-    if (models.insert(key.model).second) facts.models.push_back(key.model);
+    if (models.insert(key.model).second) {
+      facts.models.push_back({key.model, {}});
+      if (is_unsupported(table, table.text(key.model))) unsupported.insert(key.model);
+    }
     const auto entries = table.entries(key);
     if (key.kind == TensorKind::buffer || is_tied(entries) || !wants_gradient(key, entries)) {
       continue;
     }
     const TensorId tensor{key.model, key.name};
+    if (unsupported.contains(key.model)) continue;
     if (tensors.insert(tensor).second) facts.inventory.push_back(tensor);
   }
 }
 
-// A backward whose model has no row concerns no tensor.
-void note_backward(const EvidenceTable& table, const EventRecord& event, Facts& facts) {
-  const auto model = event.model.empty() ? std::optional<NameId>(0) : table.find_text(event.model);
-  if (model) facts.backwards.insert({{event.step, event.micro}, *model});
-}
-
-void note_taken(const EventRecord& event, Facts& facts) {
-  auto& taken = facts.taken[event.step];
+void note_taken(const EventRecord& event, std::vector<const EventRecord*>& taken) {
   const bool known = std::any_of(taken.begin(), taken.end(), [&](const EventRecord* other) {
     return std::tie(other->model, other->names) == std::tie(event.model, event.names);
   });
@@ -95,38 +140,59 @@ void note_taken(const EventRecord& event, Facts& facts) {
 }
 
 void index_events(const EvidenceTable& table, Facts& facts) {
-  for (int rank = 0; rank < table.world_size(); ++rank) {
-    for (const EventRecord& event : table.rank(rank).events) {
-      if (event.type == EventType::backward) note_backward(table, event, facts);
-      if (event.type == EventType::optimizer_step && !event.skipped) note_taken(event, facts);
+  for (const ModelFacts& model : facts.models) {
+    for (int rank = 0; rank < table.world_size(); ++rank) {
+      for (const EventRecord& event : table.rank(rank).events) {
+        const bool takes = event.type == EventType::optimizer_step && !event.skipped;
+        if (!takes || !concerns(event, table.text(model.model))) continue;
+        note_taken(event, facts.taken[{model.model, event.step}]);
+      }
     }
   }
-  for (const RowKey& key : table.rows()) {
-    if (key.kind == TensorKind::grad) facts.backwards.insert({{key.step, key.micro}, key.model});
-  }
 }
 
-bool has_backward(const RankEvidence& rank) {
-  return std::any_of(rank.events.begin(), rank.events.end(),
-                     [](const EventRecord& event) { return event.type == EventType::backward; });
-}
-
-// Ranks run the same program; the first with a backward speaks for all about when things happened.
-const RankEvidence& lead_rank(const EvidenceTable& table) {
+void index_changes(const EvidenceTable& table, Facts& facts) {
   for (int rank = 0; rank < table.world_size(); ++rank) {
-    if (has_backward(table.rank(rank))) return table.rank(rank);
+    for (const EventRecord& event : table.rank(rank).events) {
+      const bool changes = event.type == EventType::clip || event.type == EventType::unscale;
+      if (changes) facts.changes[{rank, event.step}].push_back(&event);
+    }
   }
-  return table.rank(0);
+}
+
+template <class Predicate>
+bool any_wrapper(const EvidenceTable& table, Predicate predicate) {
+  for (int rank = 0; rank < table.world_size(); ++rank) {
+    const auto& wrappers = table.rank(rank).wrappers;
+    if (std::any_of(wrappers.begin(), wrappers.end(), predicate)) return true;
+  }
+  return false;
 }
 
 }  // namespace
 
-Facts arrange(const EvidenceTable& table) {
+Facts arrange(const EvidenceTable& table, bool native) {
   Facts facts;
   take_inventory(table, facts);
-  facts.steps = flatten(read_steps(table));
+  read_steps(table, native, facts);
   index_events(table, facts);
+  index_changes(table, facts);
+  read_windows(table, facts);
   return facts;
+}
+
+std::span<const StepFacts> steps_of(const Facts& facts, NameId model) {
+  const auto found = std::find_if(facts.models.begin(), facts.models.end(),
+                                  [model](const ModelFacts& m) { return m.model == model; });
+  return found == facts.models.end() ? std::span<const StepFacts>() : found->steps;
+}
+
+const StepFacts* find_step(const Facts& facts, NameId model, std::int64_t step) {
+  const auto steps = steps_of(facts, model);
+  const auto found =
+      std::lower_bound(steps.begin(), steps.end(), step,
+                       [](const StepFacts& a, std::int64_t number) { return a.step < number; });
+  return found == steps.end() || found->step != step ? nullptr : &*found;
 }
 
 // A rank with two optimizers may take a step with one and skip it with the other.
@@ -137,18 +203,6 @@ bool skipped_by_some(const StepFacts& step) {
 
 bool skipped_by_all(const StepFacts& step) { return step.stepped.empty() && !step.skipped.empty(); }
 
-std::vector<Moment> open_window(const EvidenceTable& table, const StepFacts& step,
-                                TensorId tensor) {
-  std::vector<Moment> window;
-  for (const EventRecord& event : lead_rank(table).events) {
-    const bool ours = event.step <= step.step && covers(table, event, tensor);
-    if (ours && event.type == EventType::backward) window.push_back({event.step, event.micro});
-    if (ours && event.type == EventType::grad_cleared) window.clear();
-    if (event.step == step.step && event.type == EventType::optimizer_step) break;
-  }
-  return window.empty() ? own_window(step) : window;
-}
-
 std::vector<Moment> own_window(const StepFacts& step) {
   std::vector<Moment> window;
   for (const MicroFacts& micro : step.micros) window.push_back({step.step, micro.micro});
@@ -156,32 +210,25 @@ std::vector<Moment> own_window(const StepFacts& step) {
   return window;
 }
 
-int reductions_in(const Facts& facts, std::span<const Moment> window) {
+int reductions_in(const Facts& facts, NameId model, std::span<const Moment> window) {
   int reductions = 0;
-  for (const StepFacts& step : facts.steps) {
-    for (const MicroFacts& micro : step.micros) {
-      const Moment moment{step.step, micro.micro};
-      const bool inside = std::find(window.begin(), window.end(), moment) != window.end();
-      if (inside && !micro.no_sync) ++reductions;
-    }
+  for (const Moment& moment : window) {
+    const StepFacts* step = find_step(facts, model, moment.step);
+    if (step == nullptr) continue;
+    reductions += static_cast<int>(std::count_if(
+        step->micros.begin(), step->micros.end(),
+        [&](const MicroFacts& micro) { return micro.micro == moment.micro && !micro.no_sync; }));
   }
   return std::max(1, reductions);
 }
 
-bool had_backward(const Facts& facts, NameId model, Moment moment) {
-  return facts.backwards.contains({moment, 0}) || facts.backwards.contains({moment, model});
-}
-
-bool enters_step(const EvidenceTable& table, const Facts& facts, std::int64_t step, NameId model) {
-  const auto taken = facts.taken.find(step);
-  return taken != facts.taken.end() &&
-         std::any_of(taken->second.begin(), taken->second.end(),
-                     [&](const EventRecord* event) { return concerns(*event, table.text(model)); });
+bool enters_step(const Facts& facts, std::int64_t step, NameId model) {
+  return facts.taken.contains({model, step});
 }
 
 bool enters_step(const EvidenceTable& table, const Facts& facts, std::int64_t step,
                  TensorId tensor) {
-  const auto taken = facts.taken.find(step);
+  const auto taken = facts.taken.find({tensor.model, step});
   return taken != facts.taken.end() &&
          std::any_of(taken->second.begin(), taken->second.end(),
                      [&](const EventRecord* event) { return covers(table, *event, tensor); });
@@ -198,6 +245,16 @@ bool covers(const EvidenceTable& table, const EventRecord& event, TensorId tenso
   return std::any_of(event.names.begin(), event.names.end(), [&](const std::string& name) {
     return name == table.text(tensor.name) || name == whole;
   });
+}
+
+bool is_unsupported(const EvidenceTable& table, std::string_view model) {
+  return any_wrapper(table, [&](const WrapperRecord& wrapper) {
+    return wrapper.model == model && wrapper.kind != "ddp";
+  });
+}
+
+bool any_unsupported(const EvidenceTable& table) {
+  return any_wrapper(table, [](const WrapperRecord& wrapper) { return wrapper.kind != "ddp"; });
 }
 
 RowKey row_key(TensorId tensor, Moment moment, Stage stage, TensorKind kind) {

@@ -5,26 +5,14 @@
 #include <optional>
 
 #include "verdict/sides.h"
+#include "verdict/witness.h"
 
 namespace gradcheck {
 namespace {
 
-// Added by clip_grad_norm_ to the norm before it divides (torch/nn/utils/clip_grad.py).
-constexpr double kClipEpsilon = 1e-6;
-
-// The factor that recorded clipping and unscaling of this step explain, on one rank.
-double recorded_factor(const Context& context, std::int64_t step, std::string_view model,
-                       int rank) {
-  double factor = 1;
-  for (const EventRecord& event : context.table().rank(rank).events) {
-    if (event.step != step || !concerns(event, model)) continue;
-    if (event.type == EventType::unscale && event.scale > 0) factor /= event.scale;
-    if (event.type == EventType::clip) {
-      factor *= std::min(1.0, event.max_norm / (event.norm + kClipEpsilon));
-    }
-  }
-  return factor;
-}
+// A factor rounds itself where it is made; clip_grad_norm_ adds as much to the norm
+// (torch/nn/utils/clip_grad.py).
+constexpr double kMaking = 1e-6;
 
 struct Scaling {
   double factor = 0;
@@ -60,7 +48,8 @@ class Finals {
   void judge(const GradientResult& result) {
     result_ = &result;
     const PlanLine& line = line_of(context_, result);
-    const RowKey key = row_key(result.tensor, result.window.back(), Stage::final);
+    const Moment last{result.step, result.reduced.micro};
+    const RowKey key = row_key(result.tensor, last, Stage::final);
     const Agreement agreement = compare_ranks(context_.table().entries(key), line.group);
     if (!agreement.complete()) {
       ++totals_.unrecorded;
@@ -71,7 +60,9 @@ class Finals {
     if (should_agree && !agreement.equal()) {
       ++totals_.differed_after;
       const int code = line.role == Role::undeclared ? 606 : 101;
-      if (!result.differed) add(code, minority(agreement), "at `final`, though equal at `reduced`");
+      if (!result.differed) {
+        add(code, minority(agreement), "at `final`, though equal at `reduced`");
+      }
     }
     judge_absence(agreement, line.role);
     for (const int rank : line.group) judge_change(key, rank);
@@ -116,6 +107,12 @@ class Finals {
     if (final == nullptr || reduced == nullptr || final->state == TensorState::absent) return;
     const bool untouched = final->digest == reduced->digest && final->dtype == reduced->dtype;
     if (untouched || reduced->state == TensorState::nonfinite) return;
+    // Clipped to nothing: a zero tells no other factor.
+    const bool zeroed = final->state == TensorState::zero || final->l2 == 0;
+    if (zeroed && final->measured &&
+        witnessed(context_, result_->tensor, result_->step, rank).product() == 0) {
+      return;
+    }
     if (final->state == TensorState::nonfinite && is_finite(*reduced)) {
       return add(701, {rank}, "at `final`, though finite at `reduced`");
     }
@@ -127,13 +124,12 @@ class Finals {
   void judge_scaling(const Scaling& scaling, const Entry& final, int rank) {
     const double u = is_measured(final.dtype) ? unit_roundoff(final.dtype) : 0;
     // A factor rounds every element once, itself once, and its making a few times more.
-    const double slack = 4 * u + kClipEpsilon;
+    const double slack = 4 * u + kMaking;
     if (!(scaling.residual <= slack)) {
       reshaped_ += rank == line_of(context_, *result_).group.front();
       return;
     }
-    const double seen =
-        recorded_factor(context_, result_->step, model_of(context_, *result_), rank);
+    const double seen = witnessed(context_, result_->tensor, result_->step, rank).product();
     const bool explained = std::abs(scaling.factor - seen) <= slack * std::abs(seen);
     if (!explained) {
       add(204, {rank}, factor_text(scaling.factor) + " between `reduced` and `final`");

@@ -51,6 +51,35 @@ void take_precision(const PlanLine& line, AuditQuestion& question) {
   }
 }
 
+bool has_gradient_record(const EvidenceTable& table, const StepFacts& step, TensorId tensor) {
+  const auto moments = own_window(step);
+  return std::any_of(moments.begin(), moments.end(), [&](const Moment& moment) {
+    return table.has(row_key(tensor, moment, Stage::local)) ||
+           table.has(row_key(tensor, moment, Stage::reduced)) ||
+           table.has(row_key(tensor, moment, Stage::final));
+  });
+}
+
+// By the last parameter record before the step's backward that says it, else by what was recorded
+// of earlier steps.
+bool needs_gradient(const Context& context, std::int64_t step, TensorId tensor) {
+  bool needs = false;
+  const auto read = [&](const Moment& moment, Stage stage) {
+    for (const Entry& entry :
+         context.table().entries(row_key(tensor, moment, stage, TensorKind::param))) {
+      if (entry.recorded && entry.requires_grad >= 0) needs = entry.requires_grad == 1;
+    }
+  };
+  for (const StepFacts& earlier : steps_of(context.facts, tensor.model)) {
+    if (earlier.step > step) break;
+    read({earlier.step, 0}, Stage::start);
+    if (earlier.step == step) break;
+    needs |= has_gradient_record(context.table(), earlier, tensor);
+    read({earlier.step, earlier.last_micro()}, Stage::after);
+  }
+  return needs;
+}
+
 }  // namespace
 
 WeightTable same_weights(std::size_t micros, const std::vector<double>& ranks) {
@@ -86,8 +115,12 @@ std::optional<AuditQuestion> ask(const Context& context, const GradientResult& r
 
 WeightTable declared_weights(const Context& context, const GradientResult& result) {
   const PlanLine& line = line_of(context, result);
-  return same_weights(result.window.size(),
-                      std::vector<double>(line.group.size(), declared_weight(line)));
+  return weights_of(result, std::vector<double>(line.group.size(), declared_weight(line)));
+}
+
+WeightTable weights_of(const GradientResult& result, std::vector<double> ranks) {
+  for (std::size_t r = 0; r < result.factors.size(); ++r) ranks[r] *= result.factors[r];
+  return same_weights(result.window.size(), ranks);
 }
 
 WeightTable own_weights(const Context& context, const GradientResult& result, int rank,
@@ -95,7 +128,7 @@ WeightTable own_weights(const Context& context, const GradientResult& result, in
   const auto& group = line_of(context, result).group;
   std::vector<double> ranks(group.size());
   for (std::size_t r = 0; r < group.size(); ++r) ranks[r] = group[r] == rank ? weight : 0;
-  return same_weights(result.window.size(), ranks);
+  return weights_of(result, std::move(ranks));
 }
 
 bool passes(const std::optional<AuditQuestion>& question) {
@@ -126,9 +159,24 @@ std::set<TensorId> unrecorded_tensors(const Context& context,
     if (compare_ranks(context.table().entries(key), group).complete()) tensors.erase(tensor);
   }
   for (const GradientResult& result : results) {
+    const bool at_final = result.reduced.stage == Stage::final && result.agreement.complete();
+    if (at_final) tensors.erase(result.tensor);
+  }
+  for (const GradientResult& result : results) {
     if (result.unrecorded) tensors.insert(result.tensor);
   }
   return tensors;
+}
+
+bool is_due(const Context& context, const StepFacts& step, TensorId tensor) {
+  if (step.joined) return false;
+  const bool comes =
+      !step.micros.empty() || enters_step(context.table(), context.facts, step.step, tensor);
+  if (context.input.native) return comes;
+  // Backwards after the last optimizer step lead nowhere.
+  if (!step.is_taken() || !comes) return false;
+  if (has_gradient_record(context.table(), step, tensor)) return true;
+  return needs_gradient(context, step.step, tensor);
 }
 
 const Entry* find_entry(const EvidenceTable& table, const RowKey& key, int rank) {

@@ -48,16 +48,23 @@ struct Diagnosis {
   std::vector<std::int64_t> micros;  // not reduced, or counted more than once
 };
 
-// One gradient at the end of one step: `reduced` of its last micro-step.
+// Which reduction a gradient fits whose reduction nobody declared.
+enum class Fits : std::uint8_t { not_asked, mean, sum, neither };
+
+// One gradient at the end of one step: `reduced` of its last micro-step, or `final` where it was
+// reduced after that was recorded (by hand), or came without a backward.
 struct GradientResult {
   TensorId tensor;
   std::int64_t step = 0;
   RowKey reduced;
-  std::vector<Moment> window;  // micro-steps that are in it
-  int reductions = 1;          // in the window
-  bool carried_over = false;   // the window that fits crosses an optimizer step
-  bool used = false;           // an optimizer took it; the others are not judged
-  bool unrecorded = false;     // missing on some rank although its step needed it or its model ran
+  std::vector<Moment> window;   // micro-steps that are in it
+  int reductions = 1;           // in the window
+  bool carried_over = false;    // the window that fits crosses an optimizer step
+  bool unknown_past = false;    // it may hold micro-steps that were not recorded
+  std::vector<double> factors;  // seen between local and value, group order; empty: none
+  std::vector<double> clips;    // unequal ones that ranks clipped by, likewise
+  bool used = false;            // an optimizer took it; the others are not judged
+  bool unrecorded = false;      // missing on some rank although its step needed it or its model ran
 
   Agreement agreement;
   Spread spread;
@@ -77,6 +84,7 @@ struct GradientResult {
   bool proved = false;     // locals recorded, not zero everywhere, not equal on all ranks
   bool all_locals_zero = false;
   bool exact = false;  // of one rank: the value is its window's sum bit for bit
+  Fits fits = Fits::not_asked;
 
   std::array<RungResult, kRungs> rungs;
   std::array<std::string, kRungs> reasons;
@@ -104,24 +112,31 @@ std::string_view name_of(const Context& context, const GradientResult& result);
 std::optional<AuditQuestion> ask(const Context& context, const GradientResult& result, int rank,
                                  const WeightTable& weights, int reductions);
 
-// The declared weights of the whole window.
+// The declared weights of the whole window, times the factors that were seen.
 WeightTable declared_weights(const Context& context, const GradientResult& result);
 
 // One rank's own accumulated gradient times `weight`.
 WeightTable own_weights(const Context& context, const GradientResult& result, int rank,
                         double weight);
 
+// Each rank's local times its own weight, and the factors that were seen.
+WeightTable weights_of(const GradientResult& result, std::vector<double> ranks);
+
 bool passes(const std::optional<AuditQuestion>& question);
 
 // Failures are worst, what does not apply is best.
 int badness(RungResult result);
 
-// Inventory tensors that lack a `reduced` record on some rank: in a step where one was due, or
-// everywhere. Whether an optimizer took them does not matter.
+// Inventory tensors without a value on some rank: in a step where one was due, or everywhere.
+// Whether an optimizer took them does not matter.
 std::set<TensorId> unrecorded_tensors(const Context& context,
                                       const std::vector<GradientResult>& results);
 
-// The same, from the table: null where nothing is recorded or there is no such rank.
+// True if a record of the gradient was due in the step: in jobs a parameter may begin to need a
+// gradient later (unfrozen, added), or no longer need one.
+bool is_due(const Context& context, const StepFacts& step, TensorId tensor);
+
+// From the table: null where nothing is recorded or there is no such rank.
 const Entry* find_entry(const EvidenceTable& table, const RowKey& key, int rank);
 
 }  // namespace gradcheck

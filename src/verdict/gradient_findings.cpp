@@ -58,7 +58,7 @@ class Finder {
     if (!result.origin.empty()) {
       add(result, 701, result.origin,
           "first in the local gradients of " + ranks_text(result.origin));
-    } else if (result.nonfinite && result.silent_ranks.empty()) {
+    } else if (result.nonfinite && result.silent_ranks.empty() && !result.unknown_past) {
       add(result, 208);
     } else if (result.nonfinite) {
       add(result, 701);
@@ -79,6 +79,7 @@ class Finder {
   void diagnosis(const GradientResult& result) {
     const Diagnosis& d = result.diagnosis;
     if (result.carried_over) add(result, 210);
+    if (result.unknown_past) add(result, 210, {}, "from micro-steps that were not recorded");
     if (d.code == 203 || d.code == 211) {
       add(result, d.code, {}, fmt::format("micro-step {}", fmt::join(d.micros, ", ")));
     } else if (d.code == 204) {
@@ -94,11 +95,9 @@ class Finder {
   FindingSet& findings_;
 };
 
-using StepOfModel = std::pair<std::int64_t, NameId>;
+StepOfModel where(const GradientResult& result) { return {result.tensor.model, result.step}; }
 
-StepOfModel where(const GradientResult& result) { return {result.step, result.tensor.model}; }
-
-// (model, step) → gradients that could have shown a reduction, and that were reduced.
+// Gradients of a model and step that could have shown a reduction, and that were reduced.
 std::map<StepOfModel, int> count_reduced(const std::vector<GradientResult>& results) {
   std::map<StepOfModel, int> reduced;
   for (const GradientResult& result : results) {
@@ -122,13 +121,26 @@ void find_unrecorded(const Context& context, const std::vector<GradientResult>& 
     add(result.tensor, result.step, result.agreement.unrecorded);
     never.erase(result.tensor);
   }
-  const auto& steps = context.facts.steps;
-  for (const TensorId tensor : never) add(tensor, steps.empty() ? 0 : steps.front().step, {});
+  for (const TensorId tensor : never) {
+    const auto steps = steps_of(context.facts, tensor.model);
+    add(tensor, steps.empty() ? 0 : steps.front().step, {});
+  }
+}
+
+bool is_any_taken(const Facts& facts) {
+  return std::any_of(facts.models.begin(), facts.models.end(), [](const ModelFacts& model) {
+    return std::any_of(model.steps.begin(), model.steps.end(),
+                       [](const StepFacts& step) { return step.is_taken(); });
+  });
 }
 
 std::string why_nothing_was_compared(const Facts& facts) {
-  const bool skipped =
-      !facts.steps.empty() && std::all_of(facts.steps.begin(), facts.steps.end(), skipped_by_all);
+  bool skipped = is_any_taken(facts);
+  for (const ModelFacts& model : facts.models) {
+    skipped &= std::all_of(model.steps.begin(), model.steps.end(), [](const StepFacts& step) {
+      return skipped_by_all(step) || !step.is_taken();
+    });
+  }
   return skipped ? "every step was skipped" : "no gradient entered a step";
 }
 
@@ -145,7 +157,8 @@ void find_vacuous(const Context& context, const std::vector<GradientResult>& res
     finite &= result.origin.empty();
     zero &= result.all_locals_zero && (result.zero || result.absent);
   }
-  if (!any || !compared) {
+  const bool explained = any_unsupported(context.table());
+  if ((!any || !compared) && !explained) {
     findings.say(604, "nothing was compared: " + why_nothing_was_compared(context.facts));
   }
   if (!any || proved || silent) return;

@@ -16,13 +16,15 @@
 #include "verdict/remarks.h"
 #include "verdict/sides.h"
 #include "verdict/summary.h"
+#include "verdict/unknown_reduction.h"
+#include "verdict/unsupported.h"
 
 namespace gradcheck {
 namespace {
 
 Context prepare(const JudgeInput& input) {
-  Facts facts = arrange(input.table);
-  Plan plan = infer_plan(input.table, facts, input.rules);
+  Facts facts = arrange(input.table, input.native);
+  Plan plan = infer_plan(input.table, facts, input.rules, input.native);
   return {input, std::move(facts), std::move(plan)};
 }
 
@@ -33,7 +35,7 @@ void say_what_was_not_checked(const Context& context, ArmReport& arm) {
   std::uint64_t undeclared = 0, lossy = 0;
   for (const PlanLine& line : context.plan.lines) {
     if (line.kind != TensorKind::grad) continue;
-    undeclared += line.role == Role::undeclared;
+    undeclared += line.role == Role::undeclared || is_unknown(line);
     lossy += line.reduction == Reduction::lossy;
   }
   if (undeclared > 0) {
@@ -80,8 +82,10 @@ ArmReport judge(const JudgeInput& input) {
   auto results = climb(context);
   const auto weights = judge_weights(context, results);
   attribute(context, results);
+  read_unknown_reductions(context, results);
   if (!end.outcome) find_gaps(context, findings);
   if (!end.outcome) find_contradictions(context, findings);
+  find_unsupported(context, findings);
   find_in_gradients(context, results, findings);
   find_stray_arms(context, findings);
   arm.parameters = judge_parameters(context, results, findings);

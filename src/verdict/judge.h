@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/evidence_table.h"
@@ -20,8 +21,13 @@ struct JudgeInput {
   const PayloadViews& payloads;
   std::int64_t steps = 1;  // that the program was asked to run
   std::int64_t micro_steps = 1;
-  bool native = true;        // collectives are all visible, so byte counts are evidence
+  // Ranks of our own lab: one model, every step and micro-step is recorded, collectives are all
+  // visible. False: a job, of whose steps some are recorded, and each model counts its own.
+  bool native = true;
   bool all_tensors = false;  // -v: a row for every tensor
+  // Of the program that started the ranks, where that is known: ranks that all end without a
+  // goodbye have complete evidence only if it is 0.
+  std::optional<int> program_status = std::nullopt;
 };
 
 // Evidence to answer: plan, ladder, audit, findings, causes, outcome (verdicts.md). Pure.
@@ -34,6 +40,13 @@ ArmReport judge(const JudgeInput& input);
 // the last. `budget_bytes` is for one rank and all wants together.
 std::vector<Want> wanted_payloads(const EvidenceTable& table, std::int64_t step,
                                   std::uint64_t budget_bytes);
+
+// The same of one model of a job, which has its own step numbers: `reduced` at the end of its
+// `step` of the tensors that differ, worst first, and with `exact` also their `local` of every
+// micro-step. Empty where none differs.
+std::vector<Want> wanted_payloads_of_model(const EvidenceTable& table, std::string_view model,
+                                           std::int64_t step, std::uint64_t budget_bytes,
+                                           bool exact);
 
 // How an arm is held against what it must show.
 struct ExpectationContext {

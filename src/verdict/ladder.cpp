@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "verdict/exact_sum.h"
+#include "verdict/witness.h"
 
 namespace gradcheck {
 namespace {
@@ -25,16 +26,19 @@ class Climber {
     result_.tensor = tensor;
     result_.step = step.step;
     result_.reduced = row_key(tensor, {step.step, step.last_micro()}, Stage::reduced);
-    result_.used = enters_step(context.table(), context.facts, step.step, tensor);
-    use_window(own_window(step));
+    const auto window = context.facts.windows.find({step.step, tensor});
+    if (window != context.facts.windows.end()) window_ = &window->second;
+    result_.used = enters_step(context.table(), context.facts, step.step, tensor) && !step.joined &&
+                   !(window_ != nullptr && window_->cleared);
+    const bool known = window_ != nullptr && !window_->own.empty();
+    use_window(known ? window_->own : own_window(step));
   }
 
   GradientResult climb() {
-    entries_ = context_.table().entries(result_.reduced);
-    result_.agreement = compare_ranks(entries_, line_.group);
-    const Moment last{step_.step, step_.last_micro()};
-    const bool due = result_.used || had_backward(context_.facts, result_.tensor.model, last);
-    result_.unrecorded = due && !result_.agreement.complete();
+    use_value(result_.reduced);
+    if (!context_.input.native) look_at_final();
+    result_.unrecorded = !result_.agreement.complete() && is_due(context_, step_, result_.tensor);
+    result_.used &= result_.unrecorded || !result_.agreement.clusters.empty();
     read_locals();
     if (line_.role == Role::sharded || line_.role == Role::frozen) return std::move(result_);
     present();
@@ -53,7 +57,46 @@ class Climber {
 
   void use_window(std::vector<Moment> window) {
     result_.window = std::move(window);
-    result_.reductions = reductions_in(context_.facts, result_.window);
+    result_.reductions = reductions_in(context_.facts, result_.tensor.model, result_.window);
+  }
+
+  void use_value(const RowKey& key) {
+    result_.reduced = key;
+    entries_ = context_.table().entries(key);
+    result_.agreement = compare_ranks(entries_, line_.group);
+  }
+
+  // Ranks that part at `reduced` and agree at `final` were reduced in between, by hand. Gradients
+  // that no backward brought are at `final` only.
+  void look_at_final() {
+    const RowKey reduced = result_.reduced;
+    const Agreement before = result_.agreement;
+    const RowKey final = row_key(result_.tensor, {step_.step, step_.last_micro()}, Stage::final);
+    const Agreement after = compare_ranks(context_.table().entries(final), line_.group);
+    if (!after.complete() || after.present.empty()) return;
+    const bool brought = !step_.micros.empty() || context_.table().has(reduced);
+    const bool reduced_later = before.complete() && !before.equal() && after.equal();
+    if (brought && !reduced_later) return;
+    use_value(final);
+    see_factors();
+  }
+
+  // Unequal clipping is no factor of the reduction: it was done before, by each rank alone.
+  void see_factors() {
+    std::vector<double> unscales, clips;
+    for (const int rank : line_.group) {
+      const Witnessed seen = witnessed(context_, result_.tensor, step_.step, rank);
+      unscales.push_back(seen.unscale);
+      clips.push_back(seen.clip);
+    }
+    if (are_equal_factors(clips)) {
+      for (std::size_t r = 0; r < clips.size(); ++r) unscales[r] *= clips[r];
+    } else {
+      result_.clips = std::move(clips);
+    }
+    const bool all_one =
+        std::all_of(unscales.begin(), unscales.end(), [](double factor) { return factor == 1; });
+    if (!all_one) result_.factors = std::move(unscales);
   }
 
   void read_locals() {
@@ -164,7 +207,18 @@ class Climber {
     if (result_.absent && result_.all_locals_zero) return;
     audit_clusters();
     if (result_.audit.result != pass) try_crossing_window();
+    if (result_.audit.result == fail && window_ != nullptr && window_->unknown_past) {
+      return give_up();
+    }
     result_.set(Rung::reduction_right, result_.audit.result, result_.audit.reason);
+  }
+
+  // Recorded micro-steps alone do not explain it, and there were others.
+  void give_up() {
+    result_.unknown_past = true;
+    result_.audit = {};
+    result_.set(Rung::reduction_right, inconclusive,
+                "carried over from micro-steps that were not recorded");
   }
 
   // The ranks of a cluster hold the same bits: one of them speaks for all.
@@ -172,11 +226,18 @@ class Climber {
     result_.right_ranks.clear();
     bool first = true;
     for (const auto& cluster : result_.agreement.clusters) {
-      const Audit answer = audit_rank(cluster.front());
+      const Audit answer = audit_rank(speaker_of(cluster));
       if (answer.result == pass) merge(result_.right_ranks, cluster);
       if (first || is_worse(answer, result_.audit)) result_.audit = answer;
       first = false;
     }
+  }
+
+  // At `final` a rank whose gradient did not change since `reduced` tells the digest only.
+  int speaker_of(const std::vector<int>& cluster) const {
+    const auto found = std::find_if(cluster.begin(), cluster.end(),
+                                    [this](int rank) { return entry(rank).sketch >= 0; });
+    return found == cluster.end() ? cluster.front() : *found;
   }
 
   // A cluster that failed is not hidden by one that passed with less to spare.
@@ -228,10 +289,9 @@ class Climber {
 
   // A gradient that was not cleared holds the micro-steps of earlier steps too (GC210).
   void try_crossing_window() {
-    auto window = open_window(context_.table(), step_, result_.tensor);
-    if (window == result_.window || window.size() <= result_.window.size()) return;
+    if (window_ == nullptr || window_->whole.size() <= result_.window.size()) return;
     const GradientResult before = result_;
-    use_window(std::move(window));
+    use_window(window_->whole);
     audit_clusters();
     if (result_.audit.result == pass) {
       result_.carried_over = true;
@@ -254,6 +314,7 @@ class Climber {
   const Context& context_;
   const StepFacts& step_;
   const PlanLine& line_;
+  const Window* window_ = nullptr;  // null: no optimizer came to it
   std::span<const Entry> entries_;
   GradientResult result_;
 };
@@ -262,11 +323,14 @@ class Climber {
 
 std::vector<GradientResult> climb(const Context& context) {
   std::vector<GradientResult> results;
-  for (const StepFacts& step : context.facts.steps) {
-    for (const TensorId& tensor : context.facts.inventory) {
+  for (const TensorId& tensor : context.facts.inventory) {
+    for (const StepFacts& step : steps_of(context.facts, tensor.model)) {
       results.push_back(Climber(context, step, tensor).climb());
     }
   }
+  std::stable_sort(
+      results.begin(), results.end(),
+      [](const GradientResult& a, const GradientResult& b) { return a.step < b.step; });
   return results;
 }
 

@@ -57,11 +57,10 @@ std::string in_some_steps(const ArmReport& arm) {
 }
 
 std::string not_reduced_text(const Context& context, const ArmReport& arm, const Finding& finding) {
-  const BackwardCounts counts = count_backwards(context.table(), finding.model);
-  const EventTotals events = count_events(context.table());
   return fmt::format(
-      "not reduced{}: {}, {}", in_some_steps(arm), counted(counts.all, "backward"),
-      counted(static_cast<std::uint64_t>(events.armed_forwards), "armed wrapper forward"));
+      "not reduced{}: {}, {}", in_some_steps(arm),
+      counted(count_backwards(context, finding.model).all, "backward"),
+      counted(count_armed_forwards(context.table(), finding.model), "armed wrapper forward"));
 }
 
 std::string wrong_text(const Context& context, const std::vector<GradientResult>& results) {
@@ -122,12 +121,23 @@ std::string one_rank_text(const std::vector<GradientResult>& results, const ArmR
 }
 
 // No reduction was judged; what was declared says why.
-std::string unjudged_text(const Context& context) {
+std::string unjudged_text(const Context& context, const std::vector<GradientResult>& results) {
   bool lossy = false, shared = false;
   for (const PlanLine& line : context.plan.lines) {
     if (line.kind != TensorKind::grad) continue;
     lossy |= line.reduction == Reduction::lossy;
     shared |= line.role == Role::shared || line.role == Role::undeclared;
+  }
+  std::uint64_t asked = 0, mean = 0, sum = 0;
+  for (const GradientResult& result : results) {
+    const bool counts = result.fits != Fits::not_asked && is_unknown(line_of(context, result));
+    asked += counts;
+    mean += counts && result.fits == Fits::mean;
+    sum += counts && result.fits == Fits::sum;
+  }
+  if (asked > 0 && (mean == asked || sum == asked)) {
+    return fmt::format("equal bit for bit; {} of the local gradients fits, which nobody declared",
+                       mean == asked ? "mean" : "sum");
   }
   if (!shared) return "nothing is declared to agree, and nothing does";
   return lossy ? "equal bit for bit; declared lossy: reduction not judged"
@@ -138,7 +148,7 @@ std::string consistent_text(const Context& context, const std::vector<GradientRe
                             const ArmReport& arm) {
   if (context.table().world_size() == 1) return one_rank_text(results, arm);
   const std::string declared = reduction_name(context);
-  if (declared == "reduction") return unjudged_text(context);
+  if (declared == "reduction") return unjudged_text(context, results);
   return "equal bit for bit; is the " + declared + " of the local gradients" + bound_text(arm);
 }
 

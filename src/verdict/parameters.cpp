@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <set>
+#include <span>
+#include <vector>
 
 #include "verdict/sides.h"
 
@@ -19,16 +21,21 @@ class Parameters {
   void judge(const PlanLine& line, TensorId tensor, bool had_gradient) {
     line_ = &line;
     tensor_ = tensor;
-    const auto& steps = context_.facts.steps;
-    const std::int64_t first = steps.empty() ? 0 : steps.front().step;
-    const RowKey start = row_key(tensor, {first, 0}, Stage::start, TensorKind::param);
-    if (!context_.table().has(start)) return unrecorded(start);
-    ++totals_.compared;
-    if (differs(start)) {
-      ++totals_.differed_at_start;
-      disagree(301, start);
+    const auto keys = moments();
+    auto first = keys.begin();
+    if (!context_.table().has(*first)) {
+      // A parameter that a job adds later begins where it is first recorded.
+      if (!comes_later()) return unrecorded(*first);
+      first = std::find_if(keys.begin(), keys.end(),
+                           [this](const RowKey& key) { return context_.table().has(key); });
+      if (first == keys.end()) return unrecorded(keys.front());
     }
-    follow(start, had_gradient);
+    ++totals_.compared;
+    if (differs(*first)) {
+      ++totals_.differed_at_start;
+      disagree(301, *first);
+    }
+    follow({first, keys.end()}, had_gradient);
   }
 
   SideTotals totals() const { return totals_; }
@@ -63,24 +70,47 @@ class Parameters {
         "parameters not recorded at `" + std::string(name_of(key.stage)) + "`");
   }
 
-  // `after` of every step that an optimizer took, each against the moment before it.
-  void follow(RowKey before, bool had_gradient) {
+  // `start` of the first step and, in jobs, of every step that follows unrecorded ones; `after` of
+  // every step that an optimizer took.
+  std::vector<RowKey> moments() const {
+    const auto steps = steps_of(context_.facts, tensor_.model);
+    std::vector<RowKey> keys;
+    const auto add_key = [&](const Moment& moment, Stage stage) {
+      keys.push_back(row_key(tensor_, moment, stage, TensorKind::param));
+    };
+    if (steps.empty()) add_key({0, 0}, Stage::start);
+    for (const StepFacts& step : steps) {
+      const bool opens = !context_.input.native && step.opens_afresh && step.is_taken();
+      if (keys.empty() || (opens && !step.joined)) add_key({step.step, 0}, Stage::start);
+      if (!step.stepped.empty() && !step.joined) {
+        add_key({step.step, step.last_micro()}, Stage::after);
+      }
+    }
+    return keys;
+  }
+
+  // In a job, and not trained in the step in which the model was first recorded.
+  bool comes_later() const {
+    const auto steps = steps_of(context_.facts, tensor_.model);
+    return !context_.input.native && !steps.empty() && !is_due(context_, steps.front(), tensor_);
+  }
+
+  // Each moment against the one before it.
+  void follow(std::span<const RowKey> keys, bool had_gradient) {
     bool moved = false, followed = false, differed = false;
-    for (const StepFacts& step : context_.facts.steps) {
-      if (step.stepped.empty()) continue;
-      const Moment moment{step.step, step.last_micro()};
-      const RowKey after = row_key(tensor_, moment, Stage::after, TensorKind::param);
-      if (!context_.table().has(after)) {
-        if (line_->kind == TensorKind::grad) unrecorded(after);
+    RowKey before = keys.front();
+    for (const RowKey& key : keys.subspan(1)) {
+      if (!context_.table().has(key)) {
+        if (line_->kind == TensorKind::grad) unrecorded(key);
         continue;
       }
       followed = true;
-      moved |= has_moved(before, after);
-      if (differs(after)) {
+      moved |= has_moved(before, key);
+      if (differs(key)) {
         differed = true;
-        disagree(302, after);
+        disagree(302, key);
       }
-      before = after;
+      before = key;
     }
     totals_.differed_after += differed;
     totals_.moved += moved;
@@ -106,6 +136,9 @@ class Parameters {
         entry != nullptr && is_measured(entry->dtype) && unit_roundoff(entry->dtype) > kCoarse;
     add(303, last.step, {}, coarse ? kBelowResolution : "");
     findings_.soften(303, kBelowResolution, Severity::note);
+    // A job's optimizer was seen to take it: in the few steps that are checked the learning rate may
+    // be zero, or the gradient mere rounding noise (a bias that feeds a batch norm).
+    if (!context_.input.native) findings_.soften(303, "", Severity::note);
   }
 
   const Context& context_;
@@ -131,11 +164,14 @@ SideTotals judge_parameters(const Context& context, const std::vector<GradientRe
                             FindingSet& findings) {
   Parameters parameters(context, findings);
   const auto had_gradient = with_gradient(results);
+  const bool any_steps = std::any_of(context.facts.models.begin(), context.facts.models.end(),
+                                     [](const ModelFacts& model) { return !model.steps.empty(); });
   std::vector<TensorId> order(context.plan.lines.size());
   for (const auto& [tensor, index] : context.plan.index) order[index] = tensor;
   for (const TensorId& tensor : order) {
     const PlanLine& line = context.plan.line(tensor);
-    if (line.kind == TensorKind::buffer || context.facts.steps.empty()) continue;
+    if (line.kind == TensorKind::buffer || !any_steps) continue;
+    if (is_unsupported(context.table(), line.model)) continue;
     parameters.judge(line, tensor, had_gradient.contains(tensor));
   }
   return parameters.totals();

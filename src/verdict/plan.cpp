@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "model/glob.h"
+#include "verdict/seen_reductions.h"
 
 namespace gradcheck {
 namespace {
@@ -27,8 +28,10 @@ void take_reduction(PlanLine& line, const WrapperRecord& wrapper) {
   if (!wrapper.wire_dtype.empty()) line.wire_dtype = dtype_from_name(wrapper.wire_dtype);
 }
 
-// An ignored tensor stays undeclared: the wrapper disclaims it.
+// An ignored tensor stays undeclared: the wrapper disclaims it. So do all tensors of a wrapper of a
+// kind whose promises are not known here.
 void take_wrapper(const EvidenceTable& table, PlanLine& line, const WrapperRecord& wrapper) {
+  if (wrapper.kind != "ddp") return;
   const auto& ignored = wrapper.ignored;
   if (std::find(ignored.begin(), ignored.end(), line.name) != ignored.end()) return;
   line.source = PlanSource::wrapper;
@@ -39,6 +42,14 @@ void take_wrapper(const EvidenceTable& table, PlanLine& line, const WrapperRecor
   }
   line.role = Role::shared;
   take_reduction(line, wrapper);
+}
+
+// Of an all-reduce that sums nobody knows whether the program divides afterwards.
+void take_seen(PlanLine& line, const SeenReduction& seen) {
+  line.source = PlanSource::collective;
+  line.role = Role::shared;
+  line.reduction = seen.averages ? Reduction::mean : Reduction::unknown;
+  line.group = seen.group;
 }
 
 // A rule that says how a gradient is reduced says by it that the tensor is shared.
@@ -81,8 +92,9 @@ bool is_frozen(const EvidenceTable& table, const RowKey& key) {
 
 class Planner {
  public:
-  Planner(const EvidenceTable& table, const std::vector<PlanRule>& rules)
-      : table_(table), rules_(rules) {}
+  Planner(const EvidenceTable& table, const std::vector<PlanRule>& rules,
+          std::map<TensorId, SeenReduction> seen)
+      : table_(table), rules_(rules), seen_(std::move(seen)) {}
 
   void add_gradient(TensorId tensor) {
     PlanLine line = blank(tensor, TensorKind::grad);
@@ -119,6 +131,9 @@ class Planner {
   PlanLine& add(TensorId tensor, PlanLine line) {
     const WrapperRecord* wrapper = wrapper_of(table_, line.model);
     if (wrapper != nullptr) take_wrapper(table_, line, *wrapper);
+    const auto seen = seen_.find(tensor);
+    const bool open = line.role == Role::undeclared && line.kind == TensorKind::grad;
+    if (open && seen != seen_.end()) take_seen(line, seen->second);
     const PlanRule* rule = first_match(rules_, line);
     if (rule != nullptr) take_rule(line, *rule, table_.world_size());
     plan_.index.emplace(tensor, plan_.lines.size());
@@ -127,20 +142,25 @@ class Planner {
 
   const EvidenceTable& table_;
   const std::vector<PlanRule>& rules_;
+  std::map<TensorId, SeenReduction> seen_;
   Plan plan_;
 };
 
 }  // namespace
 
-Plan infer_plan(const EvidenceTable& table, const Facts& facts,
-                const std::vector<PlanRule>& rules) {
-  Planner planner(table, rules);
+Plan infer_plan(const EvidenceTable& table, const Facts& facts, const std::vector<PlanRule>& rules,
+                bool native) {
+  const bool infers = !native && table.world_size() > 1;
+  Planner planner(table, rules,
+                  infers ? read_collectives(table, facts) : std::map<TensorId, SeenReduction>());
   for (const TensorId& tensor : facts.inventory) planner.add_gradient(tensor);
   for (const RowKey& key : table.rows()) {
     const bool known = planner.has({key.model, key.name});
     if (key.kind != TensorKind::grad && !known) planner.add_other(key);
   }
-  return planner.take();
+  Plan plan = planner.take();
+  if (infers) infer_from_siblings(table, facts, plan);
+  return plan;
 }
 
 bool is_declared_shared(const PlanLine& line) {
@@ -159,20 +179,29 @@ bool is_auditable(const PlanLine& line) {
           line.reduction == Reduction::factor);
 }
 
+bool is_unknown(const PlanLine& line) {
+  return line.kind == TensorKind::grad && line.role == Role::shared &&
+         line.reduction == Reduction::unknown;
+}
+
 bool is_group_of(std::span<const int> ranks, int world_size) {
   const std::set<int> distinct(ranks.begin(), ranks.end());
   return !distinct.empty() && distinct.size() == ranks.size() && *distinct.begin() >= 0 &&
          *distinct.rbegin() < world_size;
 }
 
-std::vector<int> ranks_of_group(const EvidenceTable& table, std::string_view name) {
+std::optional<std::vector<int>> find_group(const EvidenceTable& table, std::string_view name) {
   for (int rank = 0; rank < table.world_size(); ++rank) {
     for (const GroupRecord& group : table.rank(rank).groups) {
       if (group.name != name || !is_group_of(group.ranks, table.world_size())) continue;
       return sorted(group.ranks);
     }
   }
-  return every_rank(table.world_size());
+  return std::nullopt;
+}
+
+std::vector<int> ranks_of_group(const EvidenceTable& table, std::string_view name) {
+  return find_group(table, name).value_or(every_rank(table.world_size()));
 }
 
 const WrapperRecord* wrapper_of(const EvidenceTable& table, std::string_view model) {

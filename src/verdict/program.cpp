@@ -89,17 +89,45 @@ class Court {
     return from.bye ? from.bye->status == 0 : from.end == RankEnd::bye;
   }
 
-  // Evidence is complete if the rank closed what the ranks that said goodbye have closed.
+  // A job says so before it answers its last wants, and may hang or abort after that.
+  bool came_to_its_exit(int rank) const {
+    const RankEvidence& from = evidence(rank);
+    return !context_.input.native && from.phase == "exit" && exception_of(from) == nullptr;
+  }
+
+  bool ended_well(int rank) const { return said_goodbye(rank) || came_to_its_exit(rank); }
+
+  // Evidence is complete if the rank closed what the ranks that ended well have closed. Where none
+  // did (os._exit skips every goodbye), all must have closed the same in a program that succeeded.
   bool is_complete(int rank) const {
-    if (said_goodbye(rank)) return true;
+    if (ended_well(rank)) return true;
     const Closed closed = closed_stages(evidence(rank));
-    bool somebody_ended = false;
-    for (const int other : every_rank(size())) {
-      if (!said_goodbye(other)) continue;
-      somebody_ended = true;
-      if (closed_stages(evidence(other)) != closed) return false;
-    }
-    return somebody_ended && !closed.empty();
+    const bool nobody = none_ended_well();
+    if (closed.empty() || (nobody && context_.input.program_status != 0)) return false;
+    const auto ranks = every_rank(size());
+    return std::all_of(ranks.begin(), ranks.end(), [&](int other) {
+      if (!nobody && !ended_well(other)) return true;
+      return closed_stages(evidence(other)) == closed;
+    });
+  }
+
+  bool none_ended_well() const {
+    const auto ranks = every_rank(size());
+    return std::none_of(ranks.begin(), ranks.end(), [this](int rank) { return ended_well(rank); });
+  }
+
+  // Launchers end the other ranks of one that failed.
+  bool was_ended_for_another(int rank) const {
+    const RankEvidence& from = evidence(rank);
+    const bool by_order =
+        from.end == RankEnd::signalled && (from.signal == SIGTERM || from.signal == SIGKILL);
+    if (!by_order || from.end_order == 0) return false;
+    const auto ranks = every_rank(size());
+    return std::any_of(ranks.begin(), ranks.end(), [&](int other) {
+      const std::int64_t order = evidence(other).end_order;
+      return order > 0 && order < from.end_order &&
+             (exception_of(evidence(other)) != nullptr || !is_complete(other));
+    });
   }
 
   void sort_out() {
@@ -112,8 +140,10 @@ class Court {
       }
     }
     if (!nobody_is_guilty()) return;
-    raised_ = victims_;
-    if (raised_.empty()) late_ = waiting_;
+    for (const int rank : victims_) {
+      (exception_of(evidence(rank)) != nullptr ? raised_ : dead_).push_back(rank);
+    }
+    if (victims_.empty()) late_ = waiting_;
   }
 
   bool nobody_is_guilty() const { return late_.empty() && dead_.empty() && raised_.empty(); }
@@ -126,7 +156,8 @@ class Court {
     if (from.end == RankEnd::deadline) {
       (waited(from) ? waiting_ : late_).push_back(rank);
     } else {
-      (lost_its_peer ? victims_ : dead_).push_back(rank);
+      const bool victim = lost_its_peer || was_ended_for_another(rank);
+      (victim ? victims_ : dead_).push_back(rank);
     }
   }
 
@@ -154,6 +185,7 @@ class Court {
       case RankEnd::signalled:
         return fmt::format("died{} ({})", in_phase(from.phase), signal_text(from.signal));
       case RankEnd::deadline:
+        if (from.deadline == kHungAtExit) return from.deadline;
         return fmt::format("passed the deadline {}{}", from.deadline, in_phase(from.phase));
       case RankEnd::exited:
         return fmt::format("exited{} with status {} without saying goodbye", in_phase(from.phase),

@@ -23,6 +23,7 @@ using PlanKey = std::tuple<std::int64_t, NameId, Reduction, double, std::vector<
 // Gradients that the bound already failed would spoil the fit for all others of their plan.
 bool can_be_stacked(const GradientResult& result) {
   return result.used && result.compared && !result.differed && !result.absent &&
+         result.factors.empty() && result.clips.empty() &&
          result.rung(Rung::reduction_right) != RungResult::fail &&
          result.rung(Rung::reduction_right) != RungResult::not_applicable &&
          result.silent_ranks.empty() && result.agreement.shapes_equal;

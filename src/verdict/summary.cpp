@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace gradcheck {
 namespace {
@@ -219,11 +220,18 @@ std::int64_t bytes_of(const Context& context, const Fate& fate) {
   return static_cast<std::int64_t>(entry->n * size_of(entry->dtype));
 }
 
+// Models that run side by side count their steps alike.
 void describe_scope(const Context& context, const Fates& fates, Scope& scope) {
-  for (const StepFacts& step : context.facts.steps) {
-    scope.steps += !step.stepped.empty();
-    scope.micro_steps += static_cast<std::int64_t>(step.micros.size());
+  std::set<std::int64_t> steps;
+  std::set<Moment> micros;
+  for (const ModelFacts& model : context.facts.models) {
+    for (const StepFacts& step : model.steps) {
+      if (!step.stepped.empty()) steps.insert(step.step);
+      for (const MicroFacts& micro : step.micros) micros.insert({step.step, micro.micro});
+    }
   }
+  scope.steps = static_cast<std::int64_t>(steps.size());
+  scope.micro_steps = static_cast<std::int64_t>(micros.size());
   for (const auto& [tensor, fate] : fates) {
     scope.tensors += fate.compared;
     scope.bytes += bytes_of(context, fate);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "verdict/agreement.h"
 #include "verdict/facts.h"
@@ -40,11 +42,13 @@ Candidate candidate_of(const EvidenceTable& table, const RowKey& key) {
   return candidate;
 }
 
-std::vector<Candidate> candidates(const EvidenceTable& table, std::int64_t step,
-                                  std::int64_t micro) {
+using Keep = std::function<bool(const RowKey&)>;
+
+std::vector<Candidate> candidates(const EvidenceTable& table, std::int64_t step, std::int64_t micro,
+                                  const Keep& keep) {
   std::vector<Candidate> result;
   for (const RowKey& key : table.rows()) {
-    if (key.step == step && key.micro == micro && key.stage == Stage::reduced) {
+    if (key.step == step && key.micro == micro && key.stage == Stage::reduced && keep(key)) {
       result.push_back(candidate_of(table, key));
     }
   }
@@ -55,28 +59,21 @@ std::vector<Candidate> candidates(const EvidenceTable& table, std::int64_t step,
   return result;
 }
 
-std::set<std::int64_t> micros_of(const EvidenceTable& table, std::int64_t step, Stage stage) {
+std::set<std::int64_t> micros_of(const EvidenceTable& table, std::int64_t step, Stage stage,
+                                 const Keep& keep) {
   std::set<std::int64_t> micros;
   for (const RowKey& key : table.rows()) {
-    if (key.step == step && key.stage == stage) micros.insert(key.micro);
+    if (key.step == step && key.stage == stage && keep(key)) micros.insert(key.micro);
   }
   return micros;
 }
 
-}  // namespace
-
-std::vector<Want> wanted_payloads(const EvidenceTable& table, std::int64_t step,
-                                  std::uint64_t budget_bytes) {
-  const auto reduced = micros_of(table, step, Stage::reduced);
-  if (reduced.empty()) return {};
-  std::vector<Want> wants;
-  for (const std::int64_t micro : micros_of(table, step, Stage::local)) {
-    wants.push_back({step, micro, Stage::local, {}, 0});
-  }
-  wants.push_back({step, *reduced.rbegin(), Stage::reduced, {}, 0});
+// Names are filled in, in the order of the candidates, as far as the budget reaches.
+std::vector<Want> filled(std::vector<Want> wants, const std::vector<Candidate>& candidates,
+                         std::uint64_t budget_bytes) {
   std::uint64_t left = budget_bytes / wants.size();
   // One that does not fit leaves room for smaller ones after it.
-  for (const Candidate& candidate : candidates(table, step, *reduced.rbegin())) {
+  for (const Candidate& candidate : candidates) {
     if (candidate.bytes > left) continue;
     left -= candidate.bytes;
     for (Want& want : wants) {
@@ -86,6 +83,44 @@ std::vector<Want> wanted_payloads(const EvidenceTable& table, std::int64_t step,
   }
   const bool empty = wants.front().names.empty();
   return empty ? std::vector<Want>{} : wants;
+}
+
+std::vector<Want> moments_wanted(const EvidenceTable& table, std::int64_t step, const Keep& keep,
+                                 bool locals) {
+  const auto reduced = micros_of(table, step, Stage::reduced, keep);
+  if (reduced.empty()) return {};
+  std::vector<Want> wants;
+  if (locals) {
+    for (const std::int64_t micro : micros_of(table, step, Stage::local, keep)) {
+      wants.push_back({step, micro, Stage::local, {}, 0});
+    }
+  }
+  wants.push_back({step, *reduced.rbegin(), Stage::reduced, {}, 0});
+  return wants;
+}
+
+}  // namespace
+
+std::vector<Want> wanted_payloads(const EvidenceTable& table, std::int64_t step,
+                                  std::uint64_t budget_bytes) {
+  const Keep all = [](const RowKey&) { return true; };
+  std::vector<Want> wants = moments_wanted(table, step, all, true);
+  if (wants.empty()) return {};
+  const auto names = candidates(table, step, wants.back().micro, all);
+  return filled(std::move(wants), names, budget_bytes);
+}
+
+std::vector<Want> wanted_payloads_of_model(const EvidenceTable& table, std::string_view model,
+                                           std::int64_t step, std::uint64_t budget_bytes,
+                                           bool exact) {
+  const auto id = table.find_text(model);
+  if (!id) return {};
+  const Keep ours = [id](const RowKey& key) { return key.model == *id; };
+  std::vector<Want> wants = moments_wanted(table, step, ours, exact);
+  if (wants.empty()) return {};
+  auto names = candidates(table, step, wants.back().micro, ours);
+  std::erase_if(names, [](const Candidate& candidate) { return !candidate.differs; });
+  return filled(std::move(wants), names, budget_bytes);
 }
 
 }  // namespace gradcheck

@@ -54,7 +54,26 @@ TEST(CommandLine, UnknownWordsSuggestTheNearest) {
 }
 
 TEST(CommandLine, CommandsOfLaterVersionsSayThatTheyAreNotThereYet) {
-  EXPECT_THAT(complaint({"exec", "--", "true"}), HasSubstr("does not have the command 'exec' yet"));
+  EXPECT_THAT(complaint({"logp", "run.json"}), HasSubstr("does not have the command 'logp' yet"));
+}
+
+TEST(CommandLine, WhatFollowsTheDashesIsTheJobs) {
+  const CommandLine line = parse_command_line(
+      {"exec", "-n", "2", "--every", "7", "--", "python", "t.py", "--ranks", "9", "--", "-v"});
+  EXPECT_EQ(line.command, Command::exec);
+  EXPECT_EQ(line.job.ranks, 2);
+  EXPECT_EQ(line.job.every, 7);
+  EXPECT_EQ(line.verbosity, 0);
+  EXPECT_THAT(line.job.argv, testing::ElementsAre("python", "t.py", "--ranks", "9", "--", "-v"));
+}
+
+TEST(CommandLine, ExecRefusesWhatMakesNoSense) {
+  EXPECT_THAT(complaint({"exec", "python", "t.py"}), HasSubstr("write -- before the command"));
+  EXPECT_THAT(complaint({"exec", "--"}), HasSubstr("no command behind --"));
+  EXPECT_THAT(complaint({"exec", "-n", "0", "--", "true"}), HasSubstr("--ranks"));
+  EXPECT_THAT(complaint({"exec", "-n", "1025", "--", "true"}), HasSubstr("--ranks"));
+  EXPECT_THAT(complaint({"exec", "--stop-after-steps", "--", "true"}), HasSubstr("--steps"));
+  EXPECT_THAT(complaint({"exec", "--evry", "3", "--", "true"}), HasSubstr("'--every'"));
 }
 
 TEST(CommandLine, HelpListValidateAndVersionRunNothing) {

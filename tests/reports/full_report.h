@@ -58,6 +58,7 @@ inline ArmReport full_arm() {
   arm.world_size = 110;
   arm.backend = "nccl";
   arm.dtype = "fp64";
+  arm.probe = "python";
   arm.seed = 18446744073709551615U;
   arm.duration_s = 0.1;
   arm.scope = {111, 112, 113, 9007199254740993, {"loss normalisation"}};

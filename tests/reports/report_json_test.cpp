@@ -120,7 +120,7 @@ TEST(ReportJson, KeysThatAreNotKnownAreIgnored) {
 
 TEST(ReportJson, SpellingsOfANewerMinorReadAsTheDefaultAndNeverAsAPass) {
   std::string text = report_to_json(full_report());
-  text = with(text, "\"schema_minor\": 0", "\"schema_minor\": 9");
+  text = with(text, "\"schema_minor\": 1", "\"schema_minor\": 9");
   text = with(text, "\"stale_hook\"", "\"bf16_log_softmax\"");
   text = with(text, "\"SHAPE_DTYPE\": \"inconclusive\"", "\"SHAPE_DTYPE\": \"later\"");
   text = with(text, "\"GC201\"", "\"GC999\"");
@@ -129,6 +129,13 @@ TEST(ReportJson, SpellingsOfANewerMinorReadAsTheDefaultAndNeverAsAPass) {
   EXPECT_EQ(arm.causes[0].cause, Cause::unexplained);
   EXPECT_EQ(arm.tensors[0].rungs[0].second, RungResult::inconclusive);
   EXPECT_EQ(arm.findings[0].code, 999);
+}
+
+TEST(ReportJson, AReportOfVersion10HasNoProbeAndLoads) {
+  std::string text =
+      with(report_to_json(full_report()), "\"schema_minor\": 1", "\"schema_minor\": 0");
+  text = with(text, "\"probe\": \"python\",", "");
+  EXPECT_EQ(report_from_json(text, "x.json").scenarios[0].arms[0].probe, "native");
 }
 
 TEST(ReportJson, WrongTypesAreNamedWithTheirPlace) {

@@ -70,14 +70,15 @@ Selection named(std::vector<std::string> names) { return {std::move(names), "", 
 Selection filtered(const std::string& filter) { return {{}, filter, false}; }
 const Selection kAll = {{}, "", true};
 
-TEST_F(CatalogTest, ReadsTheFolderItselfSortedByName) {
+TEST_F(CatalogTest, ReadsTheFolderItselfSortedByNameThenThePythonFolder) {
   add("b");
   add("a");
-  add("deep", "", "python/");
+  add("deep", "", "other/");
+  add("a_job", "", "python/");
   write("schema/scenario-1.schema.json", "{}");
   write("notes.txt", "no scenario");
   write(".hidden.json", "no scenario");
-  EXPECT_THAT(chosen(kAll), ElementsAre("a", "b"));
+  EXPECT_THAT(chosen(kAll), ElementsAre("a", "b", "a_job"));
 }
 
 TEST_F(CatalogTest, ANameIsAScenarioAMatrixOrOneOfItsScenarios) {

@@ -82,7 +82,7 @@ TEST(Overrides, SuggestTheNearestPart) {
 
 TEST(Overrides, DtypeIsNotSilentlyDroppedForACommand) {
   Scenario scenario = two_arms();
-  scenario.arms[1].program = {std::nullopt, CommandProgram{{"python"}, {}}};
+  scenario.arms[1].program = {std::nullopt, CommandProgram{{"python"}, {}, false, {}}};
   Overrides overrides;
   overrides.dtype = "bf16";
   EXPECT_THROW(apply_overrides(scenario, overrides), UsageError);

@@ -151,6 +151,7 @@ AcceptedLine EvidenceReader::store(int rank, const ParsedLine& line) {
         } else if constexpr (std::is_same_v<T, MarkRecord>) {
           evidence.last_record = describe(record);
           evidence.marks.push_back(record);
+          return {LineKind::mark, record.step};
         } else if constexpr (std::is_same_v<T, EventRecord>) {
           return note_event(rank, record);
         } else if constexpr (std::is_same_v<T, PayloadRecord>) {

@@ -11,7 +11,7 @@
 namespace gradcheck {
 
 // What a line was, for whoever drives the ranks.
-enum class LineKind : std::uint8_t { other, hello, phase, step_done, payload, bye, refused };
+enum class LineKind : std::uint8_t { other, hello, phase, mark, step_done, payload, bye, refused };
 
 struct AcceptedLine {
   LineKind kind = LineKind::other;
@@ -32,6 +32,7 @@ class EvidenceReader {
   void end_of_stream(int rank, std::string_view rest);
 
   EvidenceTable& table() { return table_; }
+  const EvidenceTable& table() const { return table_; }
 
  private:
   struct Stream {

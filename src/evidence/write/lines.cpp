@@ -55,10 +55,17 @@ void put_collective(JsonLine& line, const EventRecord& event) {
   put_text(line, "group", event.group);
   put_text(line, "reduce", event.reduce);
   put_text(line, "dtype", event.dtype);
+  if (!event.names.empty()) line.texts("names", event.names);
+}
+
+// Events about gradients of which all are meant unless some are named.
+bool may_mean_all(EventType type) {
+  return type == EventType::optimizer_step || type == EventType::grad_cleared ||
+         type == EventType::clip || type == EventType::unscale;
 }
 
 void put_optimizer(JsonLine& line, const EventRecord& event) {
-  if (event.type == EventType::optimizer_step || event.type == EventType::grad_cleared) {
+  if (may_mean_all(event.type)) {
     if (event.names.empty()) {
       line.text("names", "all");
     } else {

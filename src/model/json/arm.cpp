@@ -10,11 +10,19 @@
 namespace gradcheck {
 namespace {
 
-CommandProgram command_from(const Node& node) { return {node.texts(1), {}}; }
+CommandProgram command_from(const Node& node) {
+  CommandProgram command;
+  command.argv = node.texts(1);
+  return command;
+}
 
-std::vector<std::string> requirements_from(const Node& node) {
-  const ObjectNode object(node, {"requires"});
-  return object.require("requires").texts();
+void take_python(const Node& node, CommandProgram& command) {
+  constexpr std::string_view kLaunch[] = {"ranks", "self"};
+  const ObjectNode object(node, {"requires", "launch", "environment"});
+  command.requirements = object.require("requires").texts();
+  const auto launch = object.find("launch");
+  command.starts_its_ranks = launch && launch->one_of(kLaunch) == "self";
+  read_text(object, "environment", command.environment);
 }
 
 Program program_from(const Node& node) {
@@ -27,7 +35,7 @@ Program program_from(const Node& node) {
   }
   const auto python = object.find("python");
   if (python && !program.command) node.fail("'python' goes with 'command' only");
-  if (python) program.command->requirements = requirements_from(*python);
+  if (python) take_python(*python, *program.command);
   return program;
 }
 

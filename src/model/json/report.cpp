@@ -26,6 +26,10 @@ class Writer {
   template <typename T>
   void operator()(const char* key, const T& value);
   void code(const char* key, int number) { object_.emplace(key, code_text(number)); }
+  template <typename T>
+  void since(const char* key, const T& value) {
+    (*this)(key, value);
+  }
   Json take() { return std::move(object_); }
 
  private:
@@ -126,6 +130,12 @@ class Reader {
   template <typename T>
   void operator()(const char* key, T& value) const {
     decode(member(key), Place{&place_, key, {}}, value);
+  }
+
+  // A key that a later minor version of the schema added: older reports lack it.
+  template <typename T>
+  void since(const char* key, T& value) const {
+    if (object_.contains(key)) (*this)(key, value);
   }
 
   // A number that is not in the table of codes stands: a newer gradcheck may know it.

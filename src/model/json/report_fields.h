@@ -188,6 +188,7 @@ void fields(auto& v, is<ArmReport> auto& arm) {
   v("backend", arm.backend);
   v("dtype", arm.dtype);
   v("seed", arm.seed);
+  v.since("probe", arm.probe);
   v("duration_s", arm.duration_s);
   v("scope", arm.scope);
   v("totals", arm.totals);

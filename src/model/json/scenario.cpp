@@ -98,4 +98,9 @@ std::vector<Scenario> scenarios_from_json(std::string_view text, const std::stri
   return all;
 }
 
+std::vector<PlanRule> plan_from_json(std::string_view text, const std::string& file) {
+  const Json document = parse_strictly(text, file);
+  return plan_from(Node(document, file));
+}
+
 }  // namespace gradcheck

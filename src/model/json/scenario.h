@@ -17,4 +17,7 @@ namespace gradcheck {
 // file: a wrong key that a `change` brought is shown in that `change`.
 std::vector<Scenario> scenarios_from_json(std::string_view text, const std::string& file);
 
+// A plan file: the array of rules that a scenario holds under `plan`. Throws ScenarioError.
+std::vector<PlanRule> plan_from_json(std::string_view text, const std::string& file);
+
 }  // namespace gradcheck
