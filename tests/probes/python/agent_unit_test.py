@@ -146,7 +146,7 @@ def test_autograd_without_one_engine_call() -> None:
     from gradcheck.agent import backward
 
     agent = Recording()
-    module = SimpleNamespace(backward=lambda x: x, grad=lambda x: -x)
+    module = SimpleNamespace(backward=lambda x: x, grad=lambda x: -x, graph=SimpleNamespace())
     backward.hook_graph(agent, SimpleNamespace())
     backward.hook_autograd(agent, module)
     assert (module.backward(3), module.grad(3)) == (3, -3)

@@ -86,7 +86,9 @@ def hook_graph(agent: Agent, module: ModuleType) -> None:
 
 
 def hook_autograd(agent: Agent, module: ModuleType) -> None:
-    if hasattr(getattr(module, _ENGINE, None), "__wrapped__"):
+    hooked = getattr(getattr(module, "graph", None), _ENGINE, None)
+    if hasattr(hooked, "__wrapped__"):
+        module._engine_run_backward = hooked  # type: ignore[attr-defined]
         return
     agent.note(f"hook missing: torch.autograd.{_ENGINE}; backward and grad are hooked instead")
     brackets = _brackets(agent)

@@ -126,8 +126,8 @@ class Channel:
                 return
             self._answer(record)
 
-    def answer_until_go(self, step: int | None) -> bool:
-        """Answers until `go` (of this step, if given) comes; False when it did not in time."""
+    def answer_until_go(self) -> None:
+        """Answers what is asked until `go` comes, or two seconds have passed."""
         from time import monotonic
 
         deadline = monotonic() + _EXIT_WAIT_S
@@ -136,12 +136,11 @@ class Channel:
             record = self._next(max(0.0, left))
             if record is None:
                 if left <= 0:
-                    return False
+                    return
                 continue
-            if record.get("type") == "go" and (step is None or record.get("step") == step):
-                return True
+            if record.get("type") == "go":
+                return
             self._answer(record)
-        return False
 
     def _next(self, timeout_s: float) -> dict[str, Any] | None:
         receive = self._receive if timeout_s == 0 else self.free["receive"]

@@ -69,7 +69,7 @@ class End:
         except Exception as error:
             agent.failed(error)
         channel.enter("exit", *agent.moment())
-        channel.answer_until_go(None)
+        channel.answer_until_go()
         channel.bye(0 if self._error is None else 1)
 
 

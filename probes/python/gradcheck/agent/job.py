@@ -15,7 +15,7 @@ class Job(NamedTuple):
     library: str
     every: int  # steps 0, 1, 2 and every so manieth are checked
     steps: int  # checked steps of a model; 0: no limit
-    exact: bool  # keep copies of local gradients too, wait for answers
+    exact: bool  # keep copies of local gradients too
     keep_bytes: int
 
     def is_checked(self, step: int) -> bool:

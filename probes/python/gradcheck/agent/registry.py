@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from .core import Agent
 
 
+_MAX_LOOSE = 8  # models made of parameters that are in no module
+
+
 class OptimizerInfo:
     """What is remembered of an optimizer."""
 
@@ -39,6 +42,7 @@ class Registry:
         self.is_dirty = False  # an optimizer is not resolved yet
         self._wrapped: dict[int, Model] = {}  # by id of the wrapper
         self._counts: Counter[str] = Counter()
+        self._loose_models = 0
         self._unsupported: list[tuple[Any, str]] = []  # weak reference to the module, kind
 
     # --- wrappers
@@ -169,6 +173,11 @@ class Registry:
         if self._unsupported or any(is_dtensor(parameter) for parameter in loose):
             self._agent.note(f"{len(loose)} parameters of an optimizer belong to no known module")
             return
+        if self._loose_models >= _MAX_LOOSE:
+            return  # an attack on inputs, say, makes an optimizer a batch
+        self._loose_models += 1
+        if self._loose_models == _MAX_LOOSE:
+            self._agent.note("no more parameters outside of modules are checked")
         ids = {id(parameter) for parameter in loose}
         owned = {id(p) for p in parameters_of(optimizer)} - ids
         source = LooseSource(optimizer, lambda parameter: id(parameter) in owned)

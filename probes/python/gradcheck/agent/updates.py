@@ -21,7 +21,6 @@ class Updates:
         self._agent = agent
         self._first: Model | None = None  # the model that stepped first
         self._is_done = False  # step_done was sent
-        self._waits = agent.job.exact
 
     def start_anew(self) -> None:
         """In a forked child."""
@@ -166,19 +165,9 @@ class Updates:
         if model.is_checked and not model.is_due:
             self._agent.steps.watch.remove_hooks(model)
         self._agent.steps.refresh_active()
-        if model is self._first and model.is_checked:
-            self._say_done(model, has_enough)
-
-    def _say_done(self, model: Model, has_enough: bool) -> None:
-        channel = self._agent.channel
-        if channel is None or self._is_done:
-            return
-        if has_enough or self._waits:
-            self._is_done = has_enough
+        if model is self._first and has_enough and not self._is_done:
+            self._is_done = True
             self._agent.steps.event("step_done", model, model.last_micro)
-            channel.flush()
-        if self._waits:
-            self._waits = channel.answer_until_go(model.step)
 
     def finish(self, model: Model) -> None:
         """What the optimizers of this step have left out belongs to `after` too."""
