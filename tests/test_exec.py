@@ -30,7 +30,9 @@ def job(
 def test_what_is_no_python_is_named(gradcheck: Gradcheck) -> None:
     result = gradcheck("exec", "-n", "2", "--", "sh", "-c", "echo hello")
     assert result.code == 3
-    assert result.out.startswith("[0] hello\n[1] hello\nerror sh")
+    lines = result.out.splitlines()
+    assert sorted(lines[:2]) == ["[0] hello", "[1] hello"]
+    assert lines[2].startswith("error sh")
     assert "no Python process loaded the agent" in result.out
 
 

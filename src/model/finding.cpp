@@ -59,6 +59,8 @@ constexpr CodeInfo kCodes[] = {
      "Switch buffer broadcasting off if the buffers are constant."},
     {403, note, "undeclared buffers differ",
      "Declare the buffers in the plan to have them judged."},
+    {590, note, "two precisions seen at two call sites",
+     "Compute both log-probs from float() logits, or know why they differ."},
     {601, error, "ranks were given the same data",
      "Give every data-parallel rank its own batches (a distributed sampler)."},
     {602, error, "every gradient was zero",

@@ -134,10 +134,13 @@ struct EventRecord {
   std::optional<bool> grad_mode;       // wrapper_forward, log_softmax
   std::optional<bool> no_sync;         // wrapper_forward, backward
   std::string site;                    // backward, log_softmax: FILE:LINE
-  std::string op;                      // collective
+  std::string op;                      // collective, log_softmax
   std::string group;                   // collective
   std::string reduce;                  // collective
-  std::string dtype;                   // collective
+  std::string dtype;                   // collective; log_softmax: of its input
+  std::string result_dtype;            // log_softmax
+  std::optional<bool> autocast;        // log_softmax
+  std::uint64_t classes = 0;           // log_softmax: entries that it sums over
   std::uint64_t bytes = 0;             // collective, buffers_broadcast
   std::string optimizer;               // optimizer_step
   // optimizer_step, grad_cleared, clip, unscale: empty means `all`. collective: the gradients whose

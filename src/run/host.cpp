@@ -53,6 +53,9 @@ Host real_host() {
   host.executable_directory = executable_directory();
   host.temporary_directory = environment("TMPDIR").value_or("");
   if (host.temporary_directory.empty()) host.temporary_directory = "/tmp";
+  std::error_code error;  // a job may change its folder before it looks there
+  const auto whole = std::filesystem::absolute(host.temporary_directory, error);
+  if (!error) host.temporary_directory = whole.string();
   host.stdout_is_terminal = ::isatty(STDOUT_FILENO) == 1;
   host.stderr_is_terminal = ::isatty(STDERR_FILENO) == 1;
   host.stdout_columns = columns();

@@ -259,6 +259,7 @@ class JobArm {
       if (!name.starts_with("seen-")) continue;
       ++seen.python;
       const bool wrapped = name.ends_with("-wrapped");
+      seen.forked += name.ends_with("-forked");
       seen.wrapped += wrapped;
       seen.torch += wrapped || name.ends_with("-torch");
     }

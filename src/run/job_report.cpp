@@ -138,6 +138,26 @@ ArmReport judge_silence(const JobEvidence& evidence, const JobSpec& spec) {
   return report;
 }
 
+// What the front knows and no rank's evidence shows. It forbids `consistent`, and nothing else.
+void doubt(ArmReport& report, const std::string& why) {
+  report.findings.push_back(finding_of(604, Severity::error, why));
+  if (report.outcome != Outcome::consistent) return;
+  report.outcome = Outcome::inconclusive;
+  report.headline = "nothing proven: " + why;
+}
+
+void doubt_where_ranks_hide(const JobEvidence& evidence, const JobSpec& spec, ArmReport& report) {
+  if (evidence.seen.forked > 0) {
+    doubt(report, fmt::format("not checked: backwards in {} process(es) forked from a rank",
+                              evidence.seen.forked));
+  }
+  if (spec.ranks > 1 && report.world_size < spec.ranks) {
+    doubt(report, fmt::format("{} ranks were started, but this world has {}: they do not train "
+                              "together",
+                              spec.ranks, report.world_size));
+  }
+}
+
 bool everyone_said_goodbye(const JobEvidence& evidence) {
   bool any = false;
   for (const auto& world : evidence.worlds->worlds()) {
@@ -150,6 +170,18 @@ bool everyone_said_goodbye(const JobEvidence& evidence) {
   return any;
 }
 
+// A launcher that reports a rank's abort in its destructors exits with 1: the ranks' goodbyes know
+// better.
+bool is_excused(const JobEvidence& evidence, const CommandExit& failure) {
+  return everyone_said_goodbye(evidence) && (failure.signal != 0 || evidence.exits.size() == 1);
+}
+
+std::string excused_exit(const JobEvidence& evidence) {
+  const CommandExit* failure = first_failure(evidence);
+  if (failure == nullptr || evidence.stopped || !is_excused(evidence, *failure)) return "";
+  return "the command " + how_it_ended(*failure) + " after every rank had ended well";
+}
+
 }  // namespace
 
 std::vector<ArmReport> judge_job(const JobEvidence& evidence, const JobSpec& spec,
@@ -160,24 +192,26 @@ std::vector<ArmReport> judge_job(const JobEvidence& evidence, const JobSpec& spe
     reports.push_back(judge_world(*worlds[i], evidence.payloads[i], spec, rules, all_tensors,
                                   status_of(evidence)));
   }
+  for (ArmReport& report : reports) doubt_where_ranks_hide(evidence, spec, report);
   if (reports.empty()) reports.push_back(judge_silence(evidence, spec));
   const auto& problems = evidence.worlds->problems();
   for (ArmReport& report : reports) {
     if (!problems.empty()) blame(report, problems.front());
     for (const std::string& note : evidence.worlds->notes()) report.notes.push_back(note);
+    if (const std::string excused = excused_exit(evidence); !excused.empty()) {
+      report.notes.push_back(excused);
+    }
     if (evidence.stopped) report.notes.emplace_back("the job was ended after its checked steps");
   }
   return reports;
 }
 
-// A launcher that reports a rank's abort in its destructors exits with 1: the ranks' goodbyes know
-// better.
 std::string bad_exit(const JobEvidence& evidence) {
   if (evidence.stopped || !evidence.deadline.empty()) return "";
   const CommandExit* failure = first_failure(evidence);
   if (failure == nullptr) return "";
   const bool own_rank = evidence.exits.size() > 1;
-  if (everyone_said_goodbye(evidence) && (failure->signal != 0 || !own_rank)) return "";
+  if (is_excused(evidence, *failure)) return "";
   const std::string who = own_rank ? fmt::format("rank {}", failure->process) : "the job";
   return who + " " + how_it_ended(*failure);
 }

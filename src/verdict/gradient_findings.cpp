@@ -144,6 +144,25 @@ std::string why_nothing_was_compared(const Facts& facts) {
   return skipped ? "every step was skipped" : "no gradient entered a step";
 }
 
+// Ranks that agree on something else than a mean or a sum may well have lost a rank's data. Whoever
+// declares the reduction unknown takes that on himself.
+void find_unexplained_agreement(const Context& context, const std::vector<GradientResult>& results,
+                                FindingSet& findings) {
+  for (const GradientResult& result : results) {
+    const PlanLine& line = line_of(context, result);
+    const bool open = result.used && result.fits == Fits::neither && !result.wrong &&
+                      result.diagnosis.code == 0 && line.source != PlanSource::declared;
+    if (!open) continue;
+    findings.add({604,
+                  line.model,
+                  line.name,
+                  result.step,
+                  {},
+                  "reduction not judged: ranks agree on neither the mean nor the sum of the local "
+                  "gradients; --plan may declare what it is"});
+  }
+}
+
 // Why nothing was proven although something was compared.
 void find_vacuous(const Context& context, const std::vector<GradientResult>& results,
                   FindingSet& findings) {
@@ -181,6 +200,7 @@ void find_in_gradients(const Context& context, const std::vector<GradientResult>
     if (result.diagnosis.code == 201) finder.not_reduced(result, reduced[where(result)] == 0);
   }
   find_unrecorded(context, results, findings);
+  if (context.table().world_size() > 1) find_unexplained_agreement(context, results, findings);
   find_vacuous(context, results, findings);
 }
 

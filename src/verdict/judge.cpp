@@ -11,10 +11,12 @@
 #include "verdict/findings.h"
 #include "verdict/ladder.h"
 #include "verdict/outcome.h"
+#include "verdict/precisions.h"
 #include "verdict/program.h"
 #include "verdict/reduction.h"
 #include "verdict/remarks.h"
 #include "verdict/sides.h"
+#include "verdict/spoken_notes.h"
 #include "verdict/summary.h"
 #include "verdict/unknown_reduction.h"
 #include "verdict/unsupported.h"
@@ -32,6 +34,7 @@ void say_what_was_not_checked(const Context& context, ArmReport& arm) {
   auto& list = arm.scope.not_checked;
   if (context.table().world_size() == 1) list.push_back("agreement (one rank)");
   list.push_back("loss normalisation");
+  if (!context.input.native) list.push_back(log_probs_not_checked(context.table()));
   std::uint64_t undeclared = 0, lossy = 0;
   for (const PlanLine& line : context.plan.lines) {
     if (line.kind != TensorKind::grad) continue;
@@ -87,7 +90,9 @@ ArmReport judge(const JudgeInput& input) {
   if (!end.outcome) find_contradictions(context, findings);
   find_unsupported(context, findings);
   find_in_gradients(context, results, findings);
+  pass_notes_on(context, findings, arm.notes);
   find_stray_arms(context, findings);
+  find_two_precisions(context, findings);
   arm.parameters = judge_parameters(context, results, findings);
   arm.finals = judge_finals(context, results, findings, arm.notes);
   arm.buffers = judge_buffers(context, findings);

@@ -59,6 +59,7 @@ class Parameters {
 
   // Undeclared ones may differ by design: nobody is accused, and nothing is proven.
   void disagree(int code, const RowKey& key) {
+    if (!line_->tied_to.empty()) return;  // its owner is named: one storage, one difference
     if (is_declared_shared(*line_)) return add(code, key.step, minority(compare(key)));
     add(606, key.step, minority(compare(key)),
         "parameters at `" + std::string(name_of(key.stage)) + "`");
@@ -136,8 +137,8 @@ class Parameters {
         entry != nullptr && is_measured(entry->dtype) && unit_roundoff(entry->dtype) > kCoarse;
     add(303, last.step, {}, coarse ? kBelowResolution : "");
     findings_.soften(303, kBelowResolution, Severity::note);
-    // A job's optimizer was seen to take it: in the few steps that are checked the learning rate may
-    // be zero, or the gradient mere rounding noise (a bias that feeds a batch norm).
+    // A job's optimizer was seen to take it: in the few steps that are checked the learning rate
+    // may be zero, or the gradient mere rounding noise (a bias that feeds a batch norm).
     if (!context_.input.native) findings_.soften(303, "", Severity::note);
   }
 

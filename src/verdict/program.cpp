@@ -188,6 +188,9 @@ class Court {
         if (from.deadline == kHungAtExit) return from.deadline;
         return fmt::format("passed the deadline {}{}", from.deadline, in_phase(from.phase));
       case RankEnd::exited:
+        if (!from.hello && from.phase.empty()) {
+          return fmt::format("recorded nothing and exited with status {}", from.exit_status);
+        }
         return fmt::format("exited{} with status {} without saying goodbye", in_phase(from.phase),
                            from.exit_status);
       default:

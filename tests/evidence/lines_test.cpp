@@ -131,6 +131,36 @@ TEST(Lines, EventKeepsUnsetFlagsUnset) {
   EXPECT_EQ(read.site, event.site);
 }
 
+TEST(Lines, LogSoftmaxKeepsBothTypesItsModesAndItsClasses) {
+  EventRecord event;
+  event.type = EventType::log_softmax;
+  event.op = "cross_entropy";
+  event.dtype = "bf16";
+  event.result_dtype = "f32";
+  event.grad_mode = false;
+  event.autocast = true;
+  event.classes = 151'936;
+  event.site = "train.py:88";
+  const EventRecord read = round_trip(event);
+  EXPECT_EQ(read.op, event.op);
+  EXPECT_EQ(read.dtype, event.dtype);
+  EXPECT_EQ(read.result_dtype, event.result_dtype);
+  EXPECT_EQ(read.grad_mode, event.grad_mode);
+  EXPECT_EQ(read.autocast, event.autocast);
+  EXPECT_EQ(read.classes, event.classes);
+  EXPECT_EQ(read.site, event.site);
+}
+
+TEST(Lines, LogSoftmaxWithAFieldOfAWrongTypeIsRefused) {
+  const std::string start = R"({"type":"event","seq":0,"event":"log_softmax",)";
+  LineParser parser;
+  EXPECT_NO_THROW(parser.parse(start + R"("classes":1000,"autocast":true,"result_dtype":"f32"})"));
+  for (const std::string field :
+       {R"("classes":-1})", R"("classes":"1000"})", R"("autocast":1})", R"("result_dtype":32})"}) {
+    EXPECT_THROW(parser.parse(start + field), std::runtime_error) << field;
+  }
+}
+
 TEST(Lines, AllNamesOfAnOptimizerStepIsAnEmptyList) {
   EventRecord event;
   event.type = EventType::optimizer_step;

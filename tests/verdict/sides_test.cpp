@@ -36,6 +36,41 @@ TEST(Sides, ParametersThatDifferAfterTheStepAreFound) {
   EXPECT_TRUE(has_code(arm, 302)) << told(arm);
 }
 
+// A head that shares the embedding's storage is the same difference once more.
+void add_tied_head(EvidenceTable& table) {
+  for (int rank = 0; rank < table.world_size(); ++rank) {
+    for (MarkRecord& mark : table.rank(rank).marks) {
+      if (mark.stage != Stage::start && mark.stage != Stage::after) continue;
+      TensorRecord head;
+      head.stage = mark.stage;
+      head.model = mark.model;
+      head.name = "head";
+      head.tied_to = "embed";
+      head.shape = {2};
+      const double value = mark.stage == Stage::after ? rank + 1.0 : 1.0;
+      head.stats = measure(DType::f32, to_bytes(DType::f32, {value, 2}));
+      head.state = state_of(head.stats);
+      table.put(rank, head, 100'000);
+      ++mark.tensors;
+    }
+  }
+}
+
+TEST(Sides, TiedNamesAreCountedOnce) {
+  Recipe recipe;
+  recipe.move = [](const At& at, Values values) {
+    if (at.rank == 1 && at.tensor == 0) values[0] += 1;
+    return values;
+  };
+  recipe.edit = add_tied_head;
+  const ArmReport arm = judged(recipe);
+  ASSERT_TRUE(has_code(arm, 302)) << told(arm);
+  for (const Finding& finding : arm.findings) {
+    if (finding.code != 302) continue;
+    EXPECT_EQ(finding.count, 1u) << finding.message;
+  }
+}
+
 TEST(Sides, ParameterThatNeverMovesIsFound) {
   Recipe recipe;
   recipe.learning_rate = 0;

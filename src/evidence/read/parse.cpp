@@ -276,6 +276,9 @@ Record event_from(const Fields& fields) {
   record.group = fields.text_or("group", "");
   record.reduce = fields.text_or("reduce", "");
   record.dtype = fields.text_or("dtype", "");
+  record.result_dtype = fields.text_or("result_dtype", "");
+  record.autocast = fields.flag("autocast");
+  record.classes = fields.count_or("classes", 0);
   record.bytes = fields.count_or("bytes", 0);
   record.optimizer = fields.text_or("optimizer", "");
   record.names = fields.texts("names");

@@ -58,6 +58,15 @@ void put_collective(JsonLine& line, const EventRecord& event) {
   if (!event.names.empty()) line.texts("names", event.names);
 }
 
+void put_log_softmax(JsonLine& line, const EventRecord& event) {
+  if (event.type != EventType::log_softmax) return;
+  put_text(line, "op", event.op);
+  put_text(line, "dtype", event.dtype);
+  put_text(line, "result_dtype", event.result_dtype);
+  put_flag(line, "autocast", event.autocast);
+  line.count("classes", event.classes);
+}
+
 // Events about gradients of which all are meant unless some are named.
 bool may_mean_all(EventType type) {
   return type == EventType::optimizer_step || type == EventType::grad_cleared ||
@@ -154,6 +163,7 @@ std::string to_line(const EventRecord& record, std::uint64_t sequence) {
   put_flag(line, "no_sync", record.no_sync);
   put_text(line, "site", record.site);
   put_collective(line, record);
+  put_log_softmax(line, record);
   put_optimizer(line, record);
   put_text(line, "error_type", record.error_type);
   put_text(line, "text", record.text);

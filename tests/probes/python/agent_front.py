@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -53,12 +55,13 @@ if size > 1:
 
 
 def library() -> Path:
-    """The built library; a missing one is a failure, never a skip."""
-    value = os.environ.get("GRADCHECK_CAPTURE_LIB")
-    built = sorted(ROOT.glob("build/*/libgradcheck_capture.so"))
-    path = Path(value) if value else next(iter(built), None)
-    assert path is not None and path.exists(), "no libgradcheck_capture.so; run scripts/test"
-    return path
+    """The built library, beside the program; a missing one is a failure, never a skip."""
+    program = os.environ.get("GRADCHECK_BIN")
+    folders = [Path(program).parent] if program else sorted(ROOT.glob("build/*"))
+    for folder in folders:
+        if (folder / "libgradcheck_capture.so").exists():
+            return folder / "libgradcheck_capture.so"
+    raise AssertionError("no libgradcheck_capture.so; run scripts/test")
 
 
 @dataclass
@@ -138,6 +141,7 @@ class Front:
 
     def __init__(self, answer: Answer | None = None) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="gradcheck-agent-"))
+        atexit.register(shutil.rmtree, self.directory, ignore_errors=True)
         (self.directory / "payload").mkdir()
         self.path = self.directory / "front.sock"
         self.connections: list[Connection] = []

@@ -231,7 +231,7 @@ def test_backward_of_some_inputs(ranks: tuple[Connection, Connection]) -> None:
 
 
 def test_optimizer_in_backward_is_given_up(ranks: tuple[Connection, Connection]) -> None:
-    assert any("Fused is not checked any more" in text for text in ranks[0].notes())
+    assert any("not checked: Fused" in text for text in ranks[0].notes())
     assert ranks[0].events("optimizer_step", model="Fused") == []
     assert "reduced" not in [stage for _, _, stage in ranks[0].stages("Fused")]
 
@@ -258,8 +258,6 @@ def train(net, parameters, steps=5):
     print("graphs", graphs, flush=True)
 ddp = DDP(named("Outside"))
 train(torch.compile(ddp, backend=backend), ddp.parameters())
-ddp = DDP(torch.compile(named("Inside"), backend=backend))
-train(ddp, ddp.parameters())
 net = named("Bypass")
 ddp = DDP(net)
 train(torch.compile(net, backend=backend), ddp.parameters())
@@ -288,12 +286,12 @@ def compiled() -> Ran:
 def test_compiles_what_it_would_without_the_agent(compiled: Ran) -> None:
     plain = run(COMPILED, with_agent=False)
     assert plain.losses == compiled.losses
-    assert plain.out[0].count("graphs") == 4
+    assert plain.out[0].count("graphs") == 3
     lines = [[x for x in ran.out[0].splitlines() if "graphs" in x] for ran in (plain, compiled)]
     assert lines[0] == lines[1]
 
 
-@pytest.mark.parametrize("model", ["Outside", "Inside", "Bypass", "Whole"])
+@pytest.mark.parametrize("model", ["Outside", "Bypass", "Whole"])
 def test_compiled_model(compiled: Ran, model: str) -> None:
     rank = compiled.rank(0)
     is_wrapped = model != "Bypass"

@@ -332,3 +332,4 @@ def test_optimizers_in_turns(ranks: tuple[Connection, Connection]) -> None:
 def test_joined_ranks(ranks: tuple[Connection, Connection]) -> None:
     steps = [[e["step"] for e in r.events("optimizer_step", model="Joined")] for r in ranks]
     assert steps == [[0], [0, 1]]
+    assert all("join" in rank.notes() for rank in ranks)

@@ -25,6 +25,8 @@ HOOKS = {
     "torch.amp.grad_scaler": ("scaler", "hook_scaler"),
     "torch.nn.utils.clip_grad": ("clip", "hook_clip"),
     "torch.nn.utils": ("clip", "hook_utils"),
+    "torch.nn.functional": ("log_softmax", "hook_functional"),
+    "torch.special": ("log_softmax", "hook_special"),
     "torch.nn.parallel.distributed": ("ddp", "hook_ddp"),
     "torch.distributed.distributed_c10d": ("collectives", "hook_collectives"),
     "torch.distributed.algorithms.join": ("ddp", "hook_join"),

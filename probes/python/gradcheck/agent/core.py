@@ -44,6 +44,7 @@ class Agent:
         self._pid = os.getpid()
         self._errors = 0
         self._early_notes: list[str] = []
+        self.at_open: list[Callable[[], None]] = []  # called when the channel has opened
 
     # --- calls from the job
 
@@ -61,10 +62,16 @@ class Agent:
     def _start_anew(self) -> None:
         if self.channel is not None:
             self.is_ended = True
+            self._watch_for_training()
             return
         self._pid = os.getpid()
         self._early_notes = []
         self.registry = Registry(self)
+
+    # A forked child that trains all the same must not go unnoticed: the front finds the file.
+    def _watch_for_training(self) -> None:
+        if self.steps.in_backward:
+            self.seen.tell("forked")
 
     def failed(self, error: Exception) -> None:
         self._errors += 1
@@ -97,6 +104,8 @@ class Agent:
         self.seen.tell("wrapped")
         for text in self._early_notes:
             self.note(text)
+        for call in self.at_open:
+            call()
         watch_end(self)
 
     # The front finds it where it looks for a sign of life.

@@ -177,7 +177,7 @@ class Registry:
             return  # an attack on inputs, say, makes an optimizer a batch
         self._loose_models += 1
         if self._loose_models == _MAX_LOOSE:
-            self._agent.note("no more parameters outside of modules are checked")
+            self._agent.note("not checked: more parameters outside of modules")
         ids = {id(parameter) for parameter in loose}
         owned = {id(p) for p in parameters_of(optimizer)} - ids
         source = LooseSource(optimizer, lambda parameter: id(parameter) in owned)

@@ -9,12 +9,14 @@ from .declare import declare, declare_unsupported
 from .model import Entry, Model
 from .tensors import tensors_in
 from .watch import Watch
+from .world import find_world
 
 if TYPE_CHECKING:
     from .core import Agent
 
 # Backwards in one step before it is believed that its optimizer cannot be seen.
 _MAX_MICROS = 1024
+_KEPT_STEPS = 8  # whose gradients the front may still ask for
 
 
 class Steps:
@@ -25,6 +27,7 @@ class Steps:
         self._site = ""
         self._overlaps = False
         self.is_active = False  # some model's step is checked, or its next one will be
+        self._world_changed = False
         self.in_backward = 0  # depth over all threads
         self.in_grad = 0  # calls of autograd.grad that run
         self.watch = Watch(agent, self.arrived, self.inner_forward)
@@ -56,7 +59,7 @@ class Steps:
             model.step += 1
         was_checked = model.is_checked and model.checked_steps > 0
         model.is_open, model.has_stepped = True, False
-        model.micro, model.pending = 0, None
+        model.micro, model.pending, model.clears = 0, None, 0
         model.is_armed, model.under_no_sync, model.has_batch = False, None, False
         model.stepped_by, model.after_done, model.marked = [], set(), {}
         model.is_checked = model.is_due
@@ -76,6 +79,7 @@ class Steps:
         self.is_active = True
         model.next_forward_due = model.checked_steps > 0
         model.checked_steps += 1
+        self._check_world()
         self.watch.enumerate(model)
         self.watch.refresh(model)
         self.watch.watch_modules(model)
@@ -85,7 +89,17 @@ class Steps:
         if not was_checked:
             self._agent.recorder.start(model)
 
-    # Copies of the step before are kept where both fit: the front asks with some delay.
+    # A channel opens once: what it said of the world must still hold where gradients are recorded.
+    def _check_world(self) -> None:
+        channel = self._agent.channel
+        if channel is None or self._world_changed:
+            return
+        self._world_changed = find_world()[:3] != channel.world[:3]
+        if self._world_changed:
+            self._agent.note("not checked: the process group came after recording had begun")
+
+    # Copies of earlier steps are kept while they fit: the front asks once every rank has been
+    # through a step, and ranks that are not reduced may be steps apart.
     def _forget_copies(self, model: Model) -> None:
         channel = self._agent.channel
         if channel is None:
@@ -93,9 +107,10 @@ class Steps:
         kept = sum(channel.bytes[entry.slot] for entry in model.trainable)
         steps = [m.step for m in self._models if m.checked_steps > 0]
         floor = min([*steps, model.step])
-        previous = self._agent.job.previous_checked(floor)
-        has_room = 2 * kept <= self._agent.job.keep_bytes
-        channel.free["forget"](channel.handle, previous if has_room else floor)
+        for _ in range(min(_KEPT_STEPS, self._agent.job.keep_bytes // max(1, kept)) - 1):
+            floor = self._agent.job.previous_checked(floor)
+        channel.poll()
+        channel.free["forget"](channel.handle, floor)
 
     # --- forwards
 
@@ -215,6 +230,7 @@ class Steps:
                 entry.announced = True
                 cleared.append(entry)
         if cleared:
+            model.clears += model.micro > 0
             self.event("grad_cleared", model, model.micro, names=model.names_of(cleared))
 
     def backwards_overlap(self) -> None:
@@ -267,7 +283,7 @@ class Steps:
 
     def give_up(self, model: Model, why: str) -> None:
         """Nothing of this model is recorded from now on."""
-        self._agent.note(f"{model.name} is not checked any more: {why}")
+        self._agent.note(f"not checked: {model.name}: {why}")
         self.watch.release(model)
         model.is_supported = model.is_due = model.is_checked = False
 

@@ -182,6 +182,10 @@ class Updates:
         for model in self._agent.registry.models:
             if model.is_recording and model.step == 0 and model.micro > 0:
                 self._agent.note(f"no optimizer step of {model.name} was seen")
+            if model.is_recording and model.clears > 0:
+                # Cleared for another step, which no hook saw.
+                what = f"{model.micro} backwards after the last optimizer step that was seen"
+                self._agent.note(f"not checked: {model.name}: {what}")
             if model.is_recording:
                 self._agent.steps.flush(model, copy=True)
             if model.has_stepped:
