@@ -65,8 +65,9 @@ class Gradcheck:
             env=environment,
             check=False,
         )
-        # torch itself leaves a cache folder of its compiler in jobs.
-        left = [path for path in self.folder.iterdir() if not path.name.startswith("torchinductor")]
+        # torch itself leaves folders of its compiler and of torchrun behind.
+        own = ("torchinductor", "torchelastic")
+        left = [path for path in self.folder.iterdir() if not path.name.startswith(own)]
         assert left == [], "temporary files were left behind"
         return Result(done.returncode, done.stdout, done.stderr)
 

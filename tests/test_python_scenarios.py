@@ -104,4 +104,5 @@ def test_a_blind_agent_passes_nothing(gradcheck: Gradcheck, tmp_path: Path, what
         GRADCHECK_AGENT=str(package / "_site"),
     )
     arm: dict[str, Any] = result.json()["scenarios"][0]["arms"][0]
-    assert (result.code, arm["outcome"]) == (3, "inconclusive"), arm["headline"]
+    assert result.code in (1, 3), arm["headline"]
+    assert arm["outcome"] in ("inconclusive", "inconsistent")

@@ -21,7 +21,10 @@ void describe_program(const Scenario& scenario, const Arm& arm, ArmReport& repor
   report.name = arm.name;
   report.world_size = scenario.ranks;
   report.seed = scenario.seed;
-  if (!arm.program.native) return;
+  if (!arm.program.native) {
+    report.probe = "python";
+    return;
+  }
   report.backend = arm.program.native->backend;
   report.dtype = arm.program.native->dtype;
 }
