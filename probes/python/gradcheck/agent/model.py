@@ -144,6 +144,7 @@ class Model:
         self.trainable: list[Entry] = []
         self.buffer_slots: dict[str, tuple[int, View]] = {}
 
+        self.copies_fit = True  # of one step, into what may be kept
         self.clears = 0  # in the open step, after its first backward
         self.is_reached = False  # by the running backward
         self.was_reached = False  # by any backward

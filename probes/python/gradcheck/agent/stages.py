@@ -124,6 +124,7 @@ class Recorder:
         return self._slot_arrays[key]
 
     def reduced(self, model: Model, micro: int, copy: bool) -> None:
+        copy = copy and model.copies_fit  # a part of them would cost as much and answer little
         for entry in model.trainable:
             grad = entry.param.grad
             self._record(entry, model.step, micro, REDUCED, GRAD, grad, -1, int(copy))

@@ -105,6 +105,7 @@ class Steps:
         if channel is None:
             return
         kept = sum(channel.bytes[entry.slot] for entry in model.trainable)
+        model.copies_fit = kept <= self._agent.job.keep_bytes
         steps = [m.step for m in self._models if m.checked_steps > 0]
         floor = min([*steps, model.step])
         for _ in range(min(_KEPT_STEPS, self._agent.job.keep_bytes // max(1, kept)) - 1):
