@@ -194,3 +194,16 @@ def test_checking_may_end_the_job(gradcheck: Gradcheck) -> None:
     result = job(gradcheck, "ddp.py", options=("--steps", "1", "--stop-after-steps"))
     assert result.code == 0, result.out
     assert "1 step," in result.out
+
+
+def test_the_plan_of_a_run_is_a_file_for_the_next(gradcheck: Gradcheck, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    assert job(gradcheck, "ddp.py", options=("--keep", str(kept))).code == 0
+    table = gradcheck("plan", kept)
+    assert "head.bias" in table.out and "wrapper" in table.out
+    plan = tmp_path / "plan.json"
+    plan.write_text(gradcheck("plan", kept, "--format", "json").out)
+    again = gradcheck("judge", kept, "--plan", plan, "--format", "json")
+    assert again.code == 0
+    lines = again.json()["scenarios"][0]["arms"][0]["plan"]
+    assert {line["source"] for line in lines} == {"declared"}
