@@ -100,6 +100,11 @@ void add_output(CLI::App& app, CommandLine& line, RawOptions& raw) {
   app.add_flag("--no-color", raw.no_color, "Same as --color never")->group(group);
 }
 
+void add_plan_file(CLI::App& app, CommandLine& line) {
+  app.add_option("--plan", line.plan_file, "What is declared about tensors: a JSON array")
+      ->type_name("FILE");
+}
+
 void add_job(CLI::App& app, CommandLine& line) {
   JobSpec& job = line.job;
   app.add_option("-n,--ranks", job.ranks, "Start N ranks; without, the command starts its own")
@@ -122,8 +127,11 @@ void add_job(CLI::App& app, CommandLine& line) {
   app.add_flag("--exact", job.exact, "Ranks keep local gradients and wait for the front");
   app.add_option("--python", line.python, "Interpreter that `python` stands for")
       ->type_name("PATH");
-  app.add_option("--plan", line.plan_file, "What is declared about tensors: a JSON array")
-      ->type_name("FILE");
+  add_plan_file(app, line);
+}
+
+void require_one_path(const CommandLine& line, const std::string& what) {
+  if (line.files.size() != 1) throw UsageError("gradcheck " + what);
 }
 
 std::vector<std::string> option_names(const CLI::App& app) {
@@ -261,12 +269,11 @@ CommandLine parse_judge(const std::vector<std::string>& arguments) {
   RawOptions raw;
   line.command = Command::judge;
   app.add_option("directory", line.files, "The folder")->type_name("DIR");
-  app.add_option("--plan", line.plan_file, "What is declared about tensors: a JSON array")
-      ->type_name("FILE");
+  add_plan_file(app, line);
   add_output(app, line, raw);
   if (!parsed(app, arguments, line)) return line;
   take_output(raw, line);
-  if (line.files.size() != 1) throw UsageError("gradcheck judge takes one folder");
+  require_one_path(line, "judge takes one folder");
   return line;
 }
 
@@ -278,10 +285,10 @@ CommandLine parse_plan(const std::vector<std::string>& arguments) {
   CommandLine line;
   line.command = Command::plan;
   app.add_option("directory", line.files, "Folder that `exec --keep` left")->type_name("DIR");
-  app.add_option("--plan", line.plan_file, "What is declared already")->type_name("FILE");
+  add_plan_file(app, line);
   app.add_option("--format", line.format, "console or json")->type_name("F");
   if (!parsed(app, arguments, line)) return line;
-  if (line.files.size() != 1) throw UsageError("gradcheck plan takes one folder");
+  require_one_path(line, "plan takes one folder");
   return line;
 }
 
@@ -296,7 +303,7 @@ CommandLine parse_report(const std::vector<std::string>& arguments) {
   add_output(app, line, raw);
   if (!parsed(app, arguments, line)) return line;
   take_output(raw, line);
-  if (line.files.size() != 1) throw UsageError("gradcheck report takes one file");
+  require_one_path(line, "report takes one file");
   return line;
 }
 

@@ -156,12 +156,4 @@ bool JobLoop::outputs_closed() const {
   });
 }
 
-std::vector<pid_t> JobLoop::running() const {
-  std::vector<pid_t> pids;
-  for (const Process& process : processes_) {
-    if (!process.exited) pids.push_back(process.command.pid);
-  }
-  return pids;
-}
-
 }  // namespace gradcheck

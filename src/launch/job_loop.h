@@ -52,7 +52,6 @@ class JobLoop {
   bool is_open(int connection) const {
     return connections_[static_cast<std::size_t>(connection)].channel.is_open();
   }
-  std::vector<pid_t> running() const;  // pids of commands that have not ended
   pid_t pid(int process) const { return processes_[static_cast<std::size_t>(process)].command.pid; }
 
  private:

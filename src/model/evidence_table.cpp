@@ -91,7 +91,21 @@ bool EvidenceTable::put(int rank, const TensorRecord& record, std::uint64_t sequ
 void EvidenceTable::finish() {
   order_.clear();
   for (const auto& [key, row] : index_) order_.push_back(key);
-  std::stable_sort(order_.begin(), order_.end(), [this](const RowKey& a, const RowKey& b) {
+  sort(order_);
+}
+
+std::vector<RowKey> EvidenceTable::rows_of(std::int64_t step) const {
+  std::vector<RowKey> keys;
+  for (auto row = index_.lower_bound(RowKey{step}); row != index_.end(); ++row) {
+    if (row->first.step != step) break;
+    keys.push_back(row->first);
+  }
+  sort(keys);
+  return keys;
+}
+
+void EvidenceTable::sort(std::vector<RowKey>& keys) const {
+  std::stable_sort(keys.begin(), keys.end(), [this](const RowKey& a, const RowKey& b) {
     const Row& row_a = index_.at(a);
     const Row& row_b = index_.at(b);
     return std::tie(a.step, a.micro, a.stage, row_a.order_rank, row_a.order_sequence) <

@@ -97,7 +97,7 @@ class EvidenceTable {
   bool put(int rank, const TensorRecord& record, std::uint64_t sequence);
   RankEvidence& rank(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   void refuse(std::string problem) { refused_.push_back(std::move(problem)); }
-  void finish();  // sorts rows; call once after the last put
+  void finish();  // sorts all rows for rows(); call once after the last put
 
   // --- reading
   std::string_view text(NameId id) const { return texts_[id]; }
@@ -105,6 +105,8 @@ class EvidenceTable {
   const std::vector<std::int64_t>& shape(std::uint32_t id) const { return shapes_[id]; }
   // Keys in output order: step, micro, stage, then the order of recording.
   const std::vector<RowKey>& rows() const { return order_; }
+  // Those of one step, in the same order, also while the table is being built.
+  std::vector<RowKey> rows_of(std::int64_t step) const;
   bool has(const RowKey& key) const { return index_.contains(key); }
   // One entry a rank; empty if no rank recorded it.
   std::span<const Entry> entries(const RowKey& key) const;
@@ -130,6 +132,7 @@ class EvidenceTable {
     int rank;
     friend auto operator<=>(const StageKey&, const StageKey&) = default;
   };
+  void sort(std::vector<RowKey>& keys) const;  // into output order
   Row& row_for(const RowKey& key, int rank, std::uint64_t sequence);
 
   int world_size_;

@@ -107,9 +107,8 @@ std::optional<std::string> ArmRunner::reason_to_skip(const Scenario& scenario, c
 
 void ArmRunner::judge_native(const Scenario& scenario, const Arm& arm, const std::string& run_id,
                              ArmReport& report) {
-  ArmEvidence evidence =
-      run_native_arm(zygote(), {scenario, arm, run_id + "/" + scenario.name + "/" + arm.name,
-                                host_.temporary_directory, interrupt_, options_.progress});
+  ArmEvidence evidence = run_native_arm(
+      zygote(), {scenario, arm, run_id, host_.temporary_directory, interrupt_, options_.progress});
   adopt(report, judge({evidence.reader.table(), scenario.plan, evidence.payloads.views,
                        scenario.steps, scenario.micro_steps, true, options_.all_tensors}));
   if (!evidence.reader.table().refused().empty()) blame_ourselves(report.headline, report);
@@ -117,7 +116,7 @@ void ArmRunner::judge_native(const Scenario& scenario, const Arm& arm, const std
 }
 
 // A job of several worlds is as good as the worst of them, which then speaks for it.
-void ArmRunner::judge_command(const Scenario& scenario, const Arm&, const std::string& run_id,
+void ArmRunner::judge_command(const Scenario& scenario, const std::string& run_id,
                               ArmReport& report) {
   if (!options_.agent) throw InfrastructureError("the agent for Python jobs is missing");
   std::vector<pid_t> spared;
@@ -163,6 +162,7 @@ ArmReport ArmRunner::run(const Scenario& scenario, const Arm& arm, const std::st
   const auto start = Clock::now();
   ArmReport report;
   describe_program(scenario, arm, report);
+  const std::string arm_id = run_id + "/" + scenario.name + "/" + arm.name;
   tool_failed_ = false;
   bad_exit_.clear();
   try {
@@ -170,9 +170,9 @@ ArmReport ArmRunner::run(const Scenario& scenario, const Arm& arm, const std::st
       report.outcome = Outcome::skipped;
       report.headline = "skipped: " + *reason;
     } else if (arm.program.native) {
-      judge_native(scenario, arm, run_id, report);
+      judge_native(scenario, arm, arm_id, report);
     } else {
-      judge_command(scenario, arm, run_id + "/" + scenario.name + "/" + arm.name, report);
+      judge_command(scenario, arm_id, report);
     }
   } catch (const std::exception& error) {
     interrupt_.throw_if_any();
@@ -182,10 +182,7 @@ ArmReport ArmRunner::run(const Scenario& scenario, const Arm& arm, const std::st
   const std::string dtype = arm.program.native ? arm.program.native->dtype : "";
   apply_expectation(report, arm.expect,
                     {scenario.ranks, dtype, options_.overridden, options_.fail_on});
-  if (!bad_exit_.empty() && report.verdict == Verdict::pass) {
-    report.verdict = Verdict::error;
-    report.reason = bad_exit_;
-  }
+  hold_against_exit(report, bad_exit_);
   if (tool_failed_) {
     report.verdict = Verdict::error;
     report.reason = report.headline;

@@ -43,8 +43,7 @@ class ArmRunner {
   std::optional<std::string> reason_to_skip(const Scenario& scenario, const Arm& arm);
   void judge_native(const Scenario& scenario, const Arm& arm, const std::string& run_id,
                     ArmReport& report);
-  void judge_command(const Scenario& scenario, const Arm& arm, const std::string& run_id,
-                     ArmReport& report);
+  void judge_command(const Scenario& scenario, const std::string& run_id, ArmReport& report);
   void hold_against_earlier_arms(const Scenario& scenario, const EvidenceTable& table,
                                  ArmReport& report);
   void blame_ourselves(const std::string& sentence, ArmReport& report);

@@ -76,9 +76,8 @@ std::string folder_name(const std::string& world) {
 void copy_payloads(const fs::path& from, const fs::path& to, const RankEvidence& rank) {
   for (const PayloadRecord& payload : rank.payloads) {
     const fs::path file(payload.file);
-    const bool inside =
-        file.is_relative() && std::find(file.begin(), file.end(), "..") == file.end();
-    if (payload.file.empty() || !inside || !fs::is_regular_file(from / file)) continue;
+    const bool named = !payload.file.empty() && stays_inside(file);
+    if (!named || !fs::is_regular_file(from / file)) continue;
     fs::create_directories((to / file).parent_path());
     fs::copy_file(from / file, to / file, fs::copy_options::overwrite_existing);
   }

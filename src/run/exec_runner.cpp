@@ -11,28 +11,25 @@
 #include "run/job_report.h"
 #include "run/run_info.h"
 #include "run/runner.h"
+#include "verdict/findings.h"
 #include "verdict/judge.h"
 
 namespace gradcheck {
 namespace {
-
-std::string counted_text(std::int64_t count, const std::string& noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
 
 std::string title_of(const JobEvidence& evidence, const ScenarioReport& report) {
   std::string title;
   for (const auto& [name, version] : versions_of(evidence)) {
     if (name == "torch") title = "torch " + version;
   }
-  std::int64_t steps = 0, tensors = 0;
+  std::uint64_t steps = 0, tensors = 0;
   for (const ArmReport& arm : report.arms) {
-    steps = std::max(steps, arm.scope.steps);
-    tensors = std::max(tensors, arm.totals.inventory);
+    steps = std::max(steps, static_cast<std::uint64_t>(arm.scope.steps));
+    tensors = std::max(tensors, static_cast<std::uint64_t>(arm.totals.inventory));
   }
   if (tensors == 0) return title;
   if (!title.empty()) title += "   ";
-  return title + counted_text(steps, "step") + ", " + counted_text(tensors, "tensor");
+  return title + counted(steps, "step") + ", " + counted(tensors, "tensor");
 }
 
 void name_arms(std::vector<ArmReport>& arms) {
@@ -40,13 +37,6 @@ void name_arms(std::vector<ArmReport>& arms) {
   for (std::size_t i = 0; arms.size() > 1 && i < arms.size(); ++i) {
     arms[i].name = fmt::format("world {}", i);
   }
-}
-
-// What the job made of itself forbids a pass, whatever its gradients were.
-void hold_against_exit(ArmReport& arm, const std::string& problem) {
-  if (problem.empty() || arm.verdict != Verdict::pass) return;
-  arm.verdict = Verdict::error;
-  arm.reason = problem;
 }
 
 ScenarioReport report_of(const JobEvidence& evidence, const ExecOptions& options) {

@@ -70,7 +70,7 @@ class JobArm {
     for (const CommandSpec& command : commands) loop_.start(command);
     while (!is_over()) {
       if (loop_.turn(std::min(total_, after(kTurnSeconds)), input_.interrupt.descriptor())) {
-        end_interrupted();
+        input_.interrupt.throw_if_any();
       }
       if (!ended_) keep_deadlines();
     }
@@ -206,11 +206,6 @@ class JobArm {
     while (!(loop_.all_closed() && loop_.outputs_closed()) && Clock::now() < limit) {
       loop_.turn(after(kTurnSeconds / 10), -1);
     }
-  }
-
-  void end_interrupted() {
-    end_descendants(kGraceSeconds, input_.spared);
-    input_.interrupt.throw_if_any();
   }
 
   void record_ends() {

@@ -33,14 +33,19 @@ std::string launcher_of(const HelloRecord& hello) {
   return "";
 }
 
+const CommandExit* first_failure(const JobEvidence& evidence) {
+  const auto found =
+      std::find_if(evidence.exits.begin(), evidence.exits.end(),
+                   [](const CommandExit& exit) { return exit.status != 0 || exit.signal != 0; });
+  return found == evidence.exits.end() ? nullptr : &*found;
+}
+
 // 128 + n of a signal, as a shell says it; unknown where the job was not run by us, or ended by us.
 std::optional<int> status_of(const JobEvidence& evidence) {
   if (evidence.exits.empty() || evidence.stopped || !evidence.deadline.empty()) return std::nullopt;
-  for (const CommandExit& exit : evidence.exits) {
-    if (exit.signal != 0) return 128 + exit.signal;
-    if (exit.status != 0) return exit.status;
-  }
-  return 0;
+  const CommandExit* failure = first_failure(evidence);
+  if (failure == nullptr) return 0;
+  return failure->signal != 0 ? 128 + failure->signal : failure->status;
 }
 
 ArmReport judge_world(const JobWorld& world, const Payloads& payloads, const JobSpec& spec,
@@ -85,20 +90,15 @@ std::string why_silent(const SeenProcesses& seen) {
   return "no rank reached the front";
 }
 
-Finding finding_of(int code, Severity severity, const std::string& message) {
+Finding finding_of(int code, const std::string& message) {
   Finding finding;
   finding.code = code;
-  finding.severity = severity;
   finding.message = message;
-  if (const CodeInfo* info = find_code(code)) finding.hint = info->hint;
+  if (const CodeInfo* info = find_code(code)) {
+    finding.severity = info->severity;
+    finding.hint = info->hint;
+  }
   return finding;
-}
-
-const CommandExit* first_failure(const JobEvidence& evidence) {
-  const auto found =
-      std::find_if(evidence.exits.begin(), evidence.exits.end(),
-                   [](const CommandExit& exit) { return exit.status != 0 || exit.signal != 0; });
-  return found == evidence.exits.end() ? nullptr : &*found;
 }
 
 std::string how_it_ended(const CommandExit& exit) {
@@ -115,7 +115,7 @@ ArmReport judge_silence(const JobEvidence& evidence, const JobSpec& spec) {
   if (!evidence.deadline.empty()) {
     report.outcome = Outcome::error;
     report.headline = "the job passed the deadline " + evidence.deadline + " and recorded nothing";
-    report.findings = {finding_of(803, Severity::error, report.headline)};
+    report.findings = {finding_of(803, report.headline)};
   } else if (failure != nullptr) {
     const std::string& errors = evidence.last_errors[static_cast<std::size_t>(failure->process)];
     report.outcome = failure->signal != 0 ? Outcome::error : Outcome::raised;
@@ -123,8 +123,7 @@ ArmReport judge_silence(const JobEvidence& evidence, const JobSpec& spec) {
         fmt::format("the job {} before anything was recorded", how_it_ended(*failure));
     const std::string last = last_line(errors);
     if (!last.empty()) report.headline += ": " + last;
-    report.findings = {
-        finding_of(failure->signal != 0 ? 802 : 801, Severity::error, report.headline)};
+    report.findings = {finding_of(failure->signal != 0 ? 802 : 801, report.headline)};
     RankRow& row = report.ranks.emplace_back();
     row.rank = failure->process;
     row.end = name_of(failure->signal != 0 ? RankEnd::signalled : RankEnd::exited);
@@ -133,14 +132,14 @@ ArmReport judge_silence(const JobEvidence& evidence, const JobSpec& spec) {
   } else {
     report.outcome = Outcome::inconclusive;
     report.headline = "nothing compared: " + why_silent(evidence.seen);
-    report.findings = {finding_of(604, Severity::error, report.headline)};
+    report.findings = {finding_of(604, report.headline)};
   }
   return report;
 }
 
 // What the front knows and no rank's evidence shows. It forbids `consistent`, and nothing else.
 void doubt(ArmReport& report, const std::string& why) {
-  report.findings.push_back(finding_of(604, Severity::error, why));
+  report.findings.push_back(finding_of(604, why));
   if (report.outcome != Outcome::consistent) return;
   report.outcome = Outcome::inconclusive;
   report.headline = "nothing proven: " + why;
@@ -214,6 +213,12 @@ std::string bad_exit(const JobEvidence& evidence) {
   if (is_excused(evidence, *failure)) return "";
   const std::string who = own_rank ? fmt::format("rank {}", failure->process) : "the job";
   return who + " " + how_it_ended(*failure);
+}
+
+void hold_against_exit(ArmReport& arm, const std::string& problem) {
+  if (problem.empty() || arm.verdict != Verdict::pass) return;
+  arm.verdict = Verdict::error;
+  arm.reason = problem;
 }
 
 Pairs versions_of(const JobEvidence& evidence) {

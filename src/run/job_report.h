@@ -18,6 +18,9 @@ std::vector<ArmReport> judge_job(const JobEvidence& evidence, const JobSpec& spe
 // killed by a signal after its rank had said goodbye.
 std::string bad_exit(const JobEvidence& evidence);
 
+// A job's bad exit forbids a pass, whatever its gradients were; an empty `problem` changes nothing.
+void hold_against_exit(ArmReport& arm, const std::string& problem);
+
 // {"torch", "2.13.0"}, … as the first rank said.
 Pairs versions_of(const JobEvidence& evidence);
 

@@ -13,7 +13,6 @@
 namespace gradcheck {
 namespace {
 
-constexpr int kMostRanks = kMaxRanks;
 // A control line must fit into the rank's socket buffer, because nobody may wait for it there.
 constexpr std::size_t kWantNamesBytes = std::size_t{24} * 1024;
 
@@ -70,7 +69,7 @@ void JobWorlds::greet(int connection, std::string_view line) {
   };
   const auto hello = hello_from(parser_, line);
   if (!hello) return refuse("a connection did not begin with a hello of this version");
-  if (hello->world_size < 1 || hello->world_size > kMostRanks || hello->rank < 0 ||
+  if (hello->world_size < 1 || hello->world_size > kMaxRanks || hello->rank < 0 ||
       hello->rank >= hello->world_size) {
     return refuse(fmt::format("rank {} of {} is impossible", hello->rank, hello->world_size));
   }
@@ -146,7 +145,7 @@ void JobWorlds::take_mark(const Place& place) {
 
 void JobWorlds::take_payload(const Place& place) {
   JobRank& rank = place.world->ranks[static_cast<std::size_t>(place.rank)];
-  if (!rank.open_wants.empty()) rank.open_wants.erase(rank.open_wants.begin());
+  if (rank.open_wants > 0) --rank.open_wants;
   let_go_where_done(*place.world);
 }
 
@@ -184,16 +183,14 @@ void JobWorlds::settle(JobWorld& world) {
 }
 
 void JobWorlds::ask(JobWorld& world, const std::string& model, std::int64_t step) {
-  EvidenceTable& table = world.reader.table();
-  table.finish();
-  const auto wants =
-      wanted_payloads_of_model(table, model, step, settings_.budget_bytes, settings_.exact);
+  const auto wants = wanted_payloads_of_model(world.reader.table(), model, step,
+                                              settings_.budget_bytes, settings_.exact);
   for (const Want& whole : wants) {
     for (const Want& want : in_small_lines(whole)) {
       const std::string line = control_to_line(want);
       for (JobRank& rank : world.ranks) {
         if (rank.connection < 0 || rank.closed || rank.let_go) continue;
-        rank.open_wants.push_back(want);
+        ++rank.open_wants;
         send_(rank.connection, line);
       }
     }
@@ -203,7 +200,7 @@ void JobWorlds::ask(JobWorld& world, const std::string& model, std::int64_t step
 // A rank at its end waits for `go`, but only while there may be something to ask.
 void JobWorlds::let_go_where_done(JobWorld& world) {
   for (JobRank& rank : world.ranks) {
-    if (!rank.exiting || rank.closed || rank.let_go || !rank.open_wants.empty()) continue;
+    if (!rank.exiting || rank.closed || rank.let_go || rank.open_wants > 0) continue;
     const bool settled = std::all_of(rank.steps.begin(), rank.steps.end(),
                                      [&](const auto& step) { return world.asked.contains(step); });
     if (!settled) continue;

@@ -23,9 +23,9 @@ struct JobRank {
   bool announced = false;
   bool exiting = false;  // its program is over: it answers wants until it hears `go`
   bool let_go = false;
-  bool closed = false;           // its channel has ended
-  std::int64_t end_order = 0;    // 1: the first of its world whose channel ended
-  std::vector<Want> open_wants;  // sent and not yet answered
+  bool closed = false;         // its channel has ended
+  std::int64_t end_order = 0;  // 1: the first of its world whose channel ended
+  int open_wants = 0;          // sent and not yet answered
   std::set<std::pair<std::string, std::int64_t>> steps;  // (model, step) it has been through
 };
 

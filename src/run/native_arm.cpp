@@ -216,11 +216,9 @@ class NativeArm {
 
   void meet_at_barrier() {
     if (!barrier_is_complete()) return;
-    EvidenceTable& table = reader_.table();
-    table.finish();
     const auto share = kPayloadBudget / static_cast<std::uint64_t>(world_size_) /
                        static_cast<std::uint64_t>(input_.scenario.steps);
-    wants_ = wanted_payloads(table, step_++, share);
+    wants_ = wanted_payloads(reader_.table(), step_++, share);
     for (int rank = 0; rank < world_size_; ++rank) {
       if (!std::exchange(state(rank).at_barrier, false)) continue;
       state(rank).wants_sent = 0;

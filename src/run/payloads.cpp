@@ -2,7 +2,6 @@
 #include "run/payloads.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -12,10 +11,6 @@
 
 namespace gradcheck {
 namespace {
-
-bool stays_inside(const std::filesystem::path& file) {
-  return file.is_relative() && std::find(file.begin(), file.end(), "..") == file.end();
-}
 
 // Keys are "model/name"; names may hold further slashes.
 std::optional<RowKey> row_of(const EvidenceTable& table, const PayloadRecord& payload,
@@ -53,6 +48,10 @@ void open_one(const std::string& directory, const EvidenceTable& table, int rank
 }
 
 }  // namespace
+
+bool stays_inside(const std::filesystem::path& file) {
+  return file.is_relative() && std::find(file.begin(), file.end(), "..") == file.end();
+}
 
 Payloads open_payloads(const std::string& directory, EvidenceTable& table) {
   Payloads payloads;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -18,5 +19,8 @@ struct Payloads {
 // Opens what the table's payload records name, below `directory`. Files lie inside it and hold the
 // very tensors that were recorded (dtype, shape and digest): what does not is refused in the table.
 Payloads open_payloads(const std::string& directory, EvidenceTable& table);
+
+// True for a relative path without "..": what a payload record may name.
+bool stays_inside(const std::filesystem::path& file);
 
 }  // namespace gradcheck

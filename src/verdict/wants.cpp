@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <functional>
 #include <set>
 #include <string>
 #include <utility>
@@ -42,13 +41,14 @@ Candidate candidate_of(const EvidenceTable& table, const RowKey& key) {
   return candidate;
 }
 
-using Keep = std::function<bool(const RowKey&)>;
+// Rows of one step; the others are not looked at, because a job asks again and again.
+using Rows = std::vector<RowKey>;
 
-std::vector<Candidate> candidates(const EvidenceTable& table, std::int64_t step, std::int64_t micro,
-                                  const Keep& keep) {
+std::vector<Candidate> candidates(const EvidenceTable& table, const Rows& rows,
+                                  std::int64_t micro) {
   std::vector<Candidate> result;
-  for (const RowKey& key : table.rows()) {
-    if (key.step == step && key.micro == micro && key.stage == Stage::reduced && keep(key)) {
+  for (const RowKey& key : rows) {
+    if (key.micro == micro && key.stage == Stage::reduced) {
       result.push_back(candidate_of(table, key));
     }
   }
@@ -59,11 +59,10 @@ std::vector<Candidate> candidates(const EvidenceTable& table, std::int64_t step,
   return result;
 }
 
-std::set<std::int64_t> micros_of(const EvidenceTable& table, std::int64_t step, Stage stage,
-                                 const Keep& keep) {
+std::set<std::int64_t> micros_of(const Rows& rows, Stage stage) {
   std::set<std::int64_t> micros;
-  for (const RowKey& key : table.rows()) {
-    if (key.step == step && key.stage == stage && keep(key)) micros.insert(key.micro);
+  for (const RowKey& key : rows) {
+    if (key.stage == stage) micros.insert(key.micro);
   }
   return micros;
 }
@@ -85,13 +84,12 @@ std::vector<Want> filled(std::vector<Want> wants, const std::vector<Candidate>& 
   return empty ? std::vector<Want>{} : wants;
 }
 
-std::vector<Want> moments_wanted(const EvidenceTable& table, std::int64_t step, const Keep& keep,
-                                 bool locals) {
-  const auto reduced = micros_of(table, step, Stage::reduced, keep);
+std::vector<Want> moments_wanted(const Rows& rows, std::int64_t step, bool locals) {
+  const auto reduced = micros_of(rows, Stage::reduced);
   if (reduced.empty()) return {};
   std::vector<Want> wants;
   if (locals) {
-    for (const std::int64_t micro : micros_of(table, step, Stage::local, keep)) {
+    for (const std::int64_t micro : micros_of(rows, Stage::local)) {
       wants.push_back({step, micro, Stage::local, {}, 0});
     }
   }
@@ -103,10 +101,10 @@ std::vector<Want> moments_wanted(const EvidenceTable& table, std::int64_t step, 
 
 std::vector<Want> wanted_payloads(const EvidenceTable& table, std::int64_t step,
                                   std::uint64_t budget_bytes) {
-  const Keep all = [](const RowKey&) { return true; };
-  std::vector<Want> wants = moments_wanted(table, step, all, true);
+  const Rows rows = table.rows_of(step);
+  std::vector<Want> wants = moments_wanted(rows, step, true);
   if (wants.empty()) return {};
-  const auto names = candidates(table, step, wants.back().micro, all);
+  const auto names = candidates(table, rows, wants.back().micro);
   return filled(std::move(wants), names, budget_bytes);
 }
 
@@ -115,10 +113,11 @@ std::vector<Want> wanted_payloads_of_model(const EvidenceTable& table, std::stri
                                            bool exact) {
   const auto id = table.find_text(model);
   if (!id) return {};
-  const Keep ours = [id](const RowKey& key) { return key.model == *id; };
-  std::vector<Want> wants = moments_wanted(table, step, ours, exact);
+  Rows rows = table.rows_of(step);
+  std::erase_if(rows, [id](const RowKey& key) { return key.model != *id; });
+  std::vector<Want> wants = moments_wanted(rows, step, exact);
   if (wants.empty()) return {};
-  auto names = candidates(table, step, wants.back().micro, ours);
+  auto names = candidates(table, rows, wants.back().micro);
   std::erase_if(names, [](const Candidate& candidate) { return !candidate.differs; });
   return filled(std::move(wants), names, budget_bytes);
 }

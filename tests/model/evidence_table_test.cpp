@@ -120,6 +120,28 @@ TEST(EvidenceTable, RowsStandByStepThenMicroThenStage) {
   EXPECT_THAT(names_in(table), testing::ElementsAre("start", "middle", "late"));
 }
 
+TEST(EvidenceTable, RowsOfAStepStandInTheSameOrderBeforeTheTableIsFinished) {
+  EvidenceTable table(2);
+  for (const std::int64_t step : {2, 1, 0}) {
+    for (const char* name : {"b", "a", "c"}) {
+      TensorRecord record = gradient(name);
+      record.step = step;
+      table.put(1, record, 7);
+      table.put(0, record, name[0] == 'a' ? 3 : 5);
+    }
+  }
+  const std::vector<RowKey> rows = table.rows_of(1);
+  EXPECT_TRUE(table.rows_of(3).empty());
+  table.finish();
+  std::vector<RowKey> same;
+  for (const RowKey& key : table.rows()) {
+    if (key.step == 1) same.push_back(key);
+  }
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows, same);
+  EXPECT_EQ(table.text(rows.front().name), "a");
+}
+
 TEST(EvidenceTable, KeepsASketchOnlyWhereThereIsOne) {
   EvidenceTable table(2);
   table.put(0, with_sketch(gradient("w"), 2.5), 1);
