@@ -35,13 +35,21 @@ std::size_t fraction_columns(const ArmCells& cells) {
   return slash == std::string::npos ? 0 : slash;
 }
 
+// An arm that was skipped knows nothing of how it would have run.
+const ArmReport& first_that_ran(const ScenarioReport& scenario) {
+  const auto ran = [](const ArmReport& arm) { return arm.outcome != Outcome::skipped; };
+  const auto found = std::ranges::find_if(scenario.arms, ran);
+  return found == scenario.arms.end() ? scenario.arms.front() : *found;
+}
+
 // Facets that all arms share stand in the scenario's line; the others with each arm.
 std::vector<bool> shared_facets(const ScenarioReport& scenario) {
   std::vector<bool> shared;
   if (scenario.arms.empty()) return shared;
-  const std::vector<std::string> first = facets_of(scenario.arms.front());
+  const std::vector<std::string> first = facets_of(first_that_ran(scenario));
   shared.assign(first.size(), true);
   for (const ArmReport& arm : scenario.arms) {
+    if (arm.outcome == Outcome::skipped) continue;
     const std::vector<std::string> facets = facets_of(arm);
     for (std::size_t i = 0; i < facets.size(); ++i) shared[i] = shared[i] && facets[i] == first[i];
   }
@@ -169,7 +177,8 @@ std::vector<Part> header_parts(const ScenarioReport& scenario, const std::vector
   if (scenario.control_not_run) add("control: not run", Style::yellow);
   const std::string worst = worst_arm_text(scenario, quiet);
   add(worst, Style::plain);
-  if (!scenario.arms.empty()) add(facets_text(scenario.arms.front(), shared, true), Style::plain);
+  if (!scenario.arms.empty())
+    add(facets_text(first_that_ran(scenario), shared, true), Style::plain);
   if (!quiet || worst.empty()) add(printable(scenario.title), Style::dim);
   return parts;
 }

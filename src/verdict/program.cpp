@@ -40,7 +40,12 @@ Closed closed_stages(const RankEvidence& rank) {
   return closed;
 }
 
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+// The first line; one that only announces the next ("backend='inductor' raised:") with the next.
+std::string first_line(const std::string& text) {
+  const std::size_t end = text.find('\n');
+  if (end == std::string::npos || end == 0 || text[end - 1] != ':') return text.substr(0, end);
+  return text.substr(0, end) + " " + first_line(text.substr(end + 1));
+}
 
 std::string in_phase(const std::string& phase) { return phase.empty() ? "" : " in " + phase; }
 

@@ -128,6 +128,14 @@ TEST(Console, ControlNotRunIsSaidOfTheScenariosItIsTrueOf) {
   EXPECT_THAT(text, HasSubstr("pass  alone   control: not run   2 ranks"));
 }
 
+// Regression: a skipped arm knows no backend, so that each other arm repeated its own.
+TEST(Console, SkippedArmSharesNothing) {
+  ArmReport skipped = skipped_arm();
+  skipped.backend.clear();
+  const std::string text = console(report_of({scenario_of({consistent_arm(), skipped}, "some")}));
+  EXPECT_THAT(text, HasSubstr("pass  some   2 ranks, gloo, fp32, seed"));
+}
+
 TEST(Console, LinesFitTheWidth) {
   for (const std::size_t width : {80, 100, 120, 160}) {
     for (const Report& report : {mixed_report(), remarks_report(), not_started_report(),

@@ -58,6 +58,22 @@ TEST(JobProgram, RankThatRaisedIsGuiltyOfTheOthersEnd) {
   EXPECT_FALSE(has_code(arm, 802)) << told(arm);
 }
 
+TEST(JobProgram, LineThatOnlyAnnouncesIsToldWithTheNext) {
+  Job job;
+  cut_short(job);
+  EventRecord raised;
+  raised.type = EventType::exception;
+  raised.error_type = "BackendCompilerFailed";
+  raised.text = "backend='compile_fn' raised:\nNotImplementedError: no storage\n\nWhile executing";
+  job.table().rank(1).events.push_back(raised);
+  job.table().rank(1).end = RankEnd::exited;
+  job.table().rank(1).exit_status = 1;
+  const ArmReport arm = job.judge({}, 1);
+  EXPECT_NE(arm.headline.find("raised: NotImplementedError: no storage"), std::string::npos)
+      << told(arm);
+  EXPECT_EQ(arm.headline.find("While"), std::string::npos) << told(arm);
+}
+
 TEST(JobProgram, FirstToBeKilledIsGuiltyWhateverTheSignal) {
   Job job;
   cut_short(job);
