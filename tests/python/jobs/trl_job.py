@@ -3,6 +3,7 @@
 
 import argparse
 import os
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ os.environ.update(
     HF_DATASETS_OFFLINE="1",
     TOKENIZERS_PARALLELISM="0",
 )
-os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")  # compiling takes longer than the step
+if "--compile" not in sys.argv:
+    os.environ["TORCHDYNAMO_DISABLE"] = "1"  # compiling takes longer than the step
 
 import torch
 import trl
@@ -22,7 +24,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from transformers.utils import logging
 
-WORDS, ROWS = 49, 32
+ROWS = 32
 SPECIAL = ["<unk>", "<pad>", "<s>", "</s>"]
 # Liger's triton layers need a GPU; the fused losses do not depend on them.
 LIGER = {
@@ -31,8 +33,8 @@ LIGER = {
 }
 
 
-def make_tokenizer() -> PreTrainedTokenizerFast:
-    vocabulary = {word: i for i, word in enumerate(SPECIAL + [f"w{i}" for i in range(WORDS)])}
+def make_tokenizer(word_count: int) -> PreTrainedTokenizerFast:
+    vocabulary = {word: i for i, word in enumerate(SPECIAL + [f"w{i}" for i in range(word_count)])}
     words = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return PreTrainedTokenizerFast(
@@ -44,9 +46,9 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
     )
 
 
-def make_model(folder: Path) -> str:
+def make_model(folder: Path, word_count: int) -> str:
     """A model and its tokenizer on disk: reference models are loaded by path."""
-    tokenizer = make_tokenizer()
+    tokenizer = make_tokenizer(word_count)
     torch.manual_seed(0)
     config = Qwen3Config(
         vocab_size=len(tokenizer),
@@ -67,11 +69,11 @@ def make_model(folder: Path) -> str:
     return str(folder)
 
 
-def make_data(trainer: str) -> Dataset:
+def make_data(trainer: str, word_count: int) -> Dataset:
     source = torch.Generator().manual_seed(3)
 
     def words(count: int) -> str:
-        return " ".join(f"w{i}" for i in torch.randint(WORDS, (count,), generator=source).tolist())
+        return " ".join(f"w{i}" for i in torch.randint(word_count, (count,), generator=source).tolist())
 
     rows = [(words(5), words(6), words(7)) for _ in range(ROWS)]
     if trainer == "sft":
@@ -131,12 +133,20 @@ def make_trainer(args: argparse.Namespace, folder: Path) -> Any:
                 print(f"step {self.state.global_step} loss {loss.item()!r}", flush=True)
             return loss
 
-    model = make_model(folder / "model")
+        def compute_loss(self, *inputs: Any, **options: Any) -> Any:
+            """--redirect: goes through the wrapper as it would under FSDP, by the same guard."""
+            self.is_fsdp_enabled = args.redirect
+            try:
+                return super().compute_loss(*inputs, **options)
+            finally:
+                self.is_fsdp_enabled = False
+
+    model = make_model(folder / "model", args.words)
     extra = {"reward_funcs": count_even_words} if args.trainer == "grpo" else {}
     return Printing(
         model=model,
         args=make_config(args, folder),
-        train_dataset=make_data(args.trainer),
+        train_dataset=make_data(args.trainer, args.words),
         processing_class=PreTrainedTokenizerFast.from_pretrained(model),
         **extra,
     )
@@ -146,6 +156,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--trainer", choices=["kto", "dpo", "sft", "grpo"], default="kto")
     parser.add_argument("--liger", action="store_true")
+    parser.add_argument("--redirect", action="store_true", help="changes only TRL's guard")
+    parser.add_argument("--compile", action="store_true", help="lets fused losses compile")
+    parser.add_argument("--words", type=int, default=49, help="the vocabulary has 4 more entries")
     parser.add_argument("--micro-steps", type=int, default=1)
     parser.add_argument("--steps", type=int, default=1)
     args = parser.parse_args()
