@@ -174,6 +174,38 @@ def test_ranks_may_write_their_evidence_to_files(gradcheck: Gradcheck, tmp_path:
     assert gradcheck("judge", folder).code == 0
 
 
+COARSE = ("--model", "bf16", "--softmax", "as_it_is")
+
+
+def test_log_probs_fail_a_job_whose_gradients_are_right(
+    gradcheck: Gradcheck, tmp_path: Path
+) -> None:
+    """… with the line that made them, also when what was kept is judged again."""
+    kept = tmp_path / "kept"
+    ran = job(gradcheck, "log_probs.py", *COARSE, options=("--keep", str(kept)))
+    again = gradcheck("judge", kept)
+    assert ran.code == again.code == 1, ran.out
+    for result in (ran, again):
+        assert "GC502" in result.out
+        assert "bf16_log_softmax" in result.out
+        assert "log_probs.py:" in result.out
+    for path in kept.glob("*/payload/logp-rank-1.step-0.*"):
+        path.write_bytes(path.read_bytes()[:-1] + b"\x7f")
+    forged = gradcheck("judge", kept)
+    assert forged.code == 3
+    assert "does not hold the arrays that were recorded" in forged.out
+
+
+def test_log_probs_lie_beside_evidence_that_ranks_write(
+    gradcheck: Gradcheck, tmp_path: Path
+) -> None:
+    folder = tmp_path / "evidence"
+    result = job(gradcheck, "log_probs.py", options=("--evidence", str(folder)))
+    assert result.code == 0, result.out
+    assert "log-probs 'train' of step 0: old and new are bitwise equal" in result.out
+    assert len(list(folder.glob("*/payload/logp-rank-*"))) == 4
+
+
 def test_evidence_of_two_runs_is_not_mixed(gradcheck: Gradcheck, tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "old").write_text("")

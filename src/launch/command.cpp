@@ -139,8 +139,10 @@ StartedCommand start_command(const CommandSpec& spec) {
   Pipe out, errors;
   if (spec.pipe_output) {
     out = make_pipe();
-    errors = make_pipe();
     prepared.out = out.write_end.get();
+  }
+  if (spec.pipe_output || spec.pipe_errors) {
+    errors = make_pipe();
     prepared.errors = errors.write_end.get();
   }
   const Descriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));

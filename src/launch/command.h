@@ -16,6 +16,7 @@ struct CommandSpec {
   std::vector<std::pair<std::string, std::string>> environment;  // set on top of ours
   std::string directory;                                         // working directory; empty: ours
   bool pipe_output = false;    // stdout and stderr come to us; otherwise they are ours
+  bool pipe_errors = false;    // stderr alone comes to us
   bool out_to_errors = false;  // without pipes: stdout goes where stderr goes
   bool close_input = false;    // stdin is /dev/null; otherwise ours
 };
@@ -25,7 +26,7 @@ struct StartedCommand {
   pid_t pid = -1;
   Descriptor handle;  // pidfd: readable once the process has ended
   Descriptor out;     // with pipe_output only
-  Descriptor errors;
+  Descriptor errors;  // and with pipe_errors
 };
 
 // Starts the command from the calling (main) thread. It dies with this process (PR_SET_PDEATHSIG)

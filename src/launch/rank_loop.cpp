@@ -11,11 +11,12 @@
 #include <cerrno>
 #include <utility>
 
+#include "launch/output_tail.h"
+
 namespace gradcheck {
 namespace {
 
 constexpr std::size_t kReadBytes = std::size_t{256} * 1024;
-constexpr std::size_t kStderrTail = 4096;
 constexpr long kSendSeconds = 5;
 
 }  // namespace
@@ -73,9 +74,7 @@ void RankLoop::read_errors(RankState& state) {
     state.errors.reset();
     return;
   }
-  std::string& tail = state.stderr_tail;
-  tail.append(buffer.data(), static_cast<std::size_t>(got));
-  if (tail.size() > kStderrTail) tail.erase(0, tail.size() - kStderrTail);
+  keep_tail(state.stderr_tail, {buffer.data(), static_cast<std::size_t>(got)});
 }
 
 void RankLoop::read_exits() {

@@ -69,6 +69,7 @@ struct RankEvidence {
   std::vector<MarkRecord> marks;
   std::vector<EventRecord> events;  // in the order sent
   std::vector<PayloadRecord> payloads;
+  std::vector<LogProbRecord> log_probs;  // in the order sent
   RankEnd end = RankEnd::running;
   int exit_status = 0;         // of `exited`
   int signal = 0;              // of `signalled`

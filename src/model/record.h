@@ -164,6 +164,21 @@ struct PayloadRecord {
   bool truncated = false;  // the budget did not cover all names
 };
 
+// Log-probs of sampled tokens that the program itself handed over, [rows, tokens] each.
+struct LogProbRecord {
+  std::int64_t step = 0;
+  std::int64_t micro = 0;
+  std::string name;               // of this place in the program: "train"
+  std::string source;             // who handed them over: "gradcheck.log_probs"
+  std::string file;               // relative to the run directory; empty: not written, see `text`
+  std::vector<std::string> keys;  // in the file: "mask", "new", "old", …
+  std::uint64_t bytes = 0;
+  std::string digest;                   // of all arrays (numeric/array_digest.h)
+  bool aliased = false;                 // old is new: it has no array of its own
+  std::optional<std::int64_t> updates;  // optimizer steps between old and new; unset: not known
+  std::string text;                     // why nothing was written
+};
+
 struct ByeRecord {
   int status = 0;
   std::uint64_t lines = 0;  // lines sent before this one

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/finding.h"
+#include "model/log_probs.h"
 #include "model/outcome.h"
 #include "model/plan.h"
 #include "model/scenario.h"
@@ -139,6 +140,14 @@ struct Scope {
   std::vector<std::string> not_checked;  // "loss normalisation", "agreement (one rank)", …
 };
 
+// Log-probs that a job handed over under one name in one step.
+struct LogProbArm {
+  std::int64_t step = 0;
+  std::string name;
+  std::string source;  // "gradcheck.log_probs", "trl GRPOTrainer"
+  LogProbReading reading;
+};
+
 struct ArmReport {
   std::string name;
   Outcome outcome = Outcome::error;
@@ -167,6 +176,7 @@ struct ArmReport {
   std::vector<PlanLine> plan;
   EventTotals events;
   std::vector<RankRow> ranks;
+  std::vector<LogProbArm> logp;  // those that were a test
   std::vector<std::string> notes;
 };
 

@@ -73,14 +73,16 @@ std::string folder_name(const std::string& world) {
   return name.empty() ? "world" : name;
 }
 
+void copy_payload(const fs::path& from, const fs::path& to, const fs::path& file) {
+  const bool named = !file.empty() && stays_inside(file);
+  if (!named || !fs::is_regular_file(from / file)) return;
+  fs::create_directories((to / file).parent_path());
+  fs::copy_file(from / file, to / file, fs::copy_options::overwrite_existing);
+}
+
 void copy_payloads(const fs::path& from, const fs::path& to, const RankEvidence& rank) {
-  for (const PayloadRecord& payload : rank.payloads) {
-    const fs::path file(payload.file);
-    const bool named = !payload.file.empty() && stays_inside(file);
-    if (!named || !fs::is_regular_file(from / file)) continue;
-    fs::create_directories((to / file).parent_path());
-    fs::copy_file(from / file, to / file, fs::copy_options::overwrite_existing);
-  }
+  for (const PayloadRecord& payload : rank.payloads) copy_payload(from, to, payload.file);
+  for (const LogProbRecord& record : rank.log_probs) copy_payload(from, to, record.file);
 }
 
 }  // namespace

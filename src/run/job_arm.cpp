@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "launch/output_tail.h"
 #include "launch/processes.h"
 #include "run/evidence_files.h"
 #include "run/job_commands.h"
@@ -24,7 +25,6 @@ constexpr double kAftermathSeconds = 10;  // for the others, once a rank has fai
 constexpr double kExitSeconds = 20;       // for a rank that only has to leave (design.md §3)
 constexpr double kLinger = 60;            // for all of them together
 constexpr double kSilentSeconds = 600;    // without a record while others wait for one
-constexpr std::size_t kTail = 4096;
 constexpr std::uint64_t kPayloadBudget = std::uint64_t{1} << 30;  // bytes, a rank and step
 
 class JobArm {
@@ -100,8 +100,8 @@ class JobArm {
   void take_output(int process, Stream stream, std::string_view line) {
     if (stream == Stream::errors) {
       std::string& tail = evidence_.last_errors[static_cast<std::size_t>(process)];
-      tail.append(line).push_back('\n');
-      if (tail.size() > kTail) tail.erase(0, tail.size() - kTail);
+      keep_tail(tail, line);
+      keep_tail(tail, "\n");
     }
     if (input_.spec.quiet || !input_.show) return;
     const std::string prefix = input_.spec.ranks > 0 ? fmt::format("[{}] ", process) : "";
@@ -255,6 +255,7 @@ class JobArm {
       ++seen.python;
       const bool wrapped = name.ends_with("-wrapped");
       seen.forked += name.ends_with("-forked");
+      seen.helpers += name.ends_with("-helper");
       seen.wrapped += wrapped;
       seen.torch += wrapped || name.ends_with("-torch");
     }

@@ -52,6 +52,7 @@ struct SeenProcesses {
   int python = 0;   // loaded the agent
   int torch = 0;    // imported torch
   int wrapped = 0;  // opened a channel, or tried to
+  int helpers = 0;  // trained in a process that a rank started, with the rank's variables
   int forked = 0;   // ran backwards in a process that was forked from a rank
 };
 

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -79,6 +80,8 @@ std::vector<CommandSpec> commands_of(const JobInput& input, const std::string& r
   command.environment = {{"PYTHONPATH", with_path(input.agent.site, "PYTHONPATH")},
                          {"GRADCHECK_JOB", job_text(input, run_directory)}};
   command.pipe_output = input.spec.ranks > 0 || input.spec.quiet;
+  // Its last lines are for the report; a terminal shows them itself, and programs want one.
+  command.pipe_errors = !command.pipe_output && ::isatty(STDERR_FILENO) == 0;
   command.out_to_errors = input.spec.output_to_stderr;
   command.close_input = command.pipe_output;
   if (!input.spec.path_prefix.empty()) {

@@ -52,7 +52,8 @@ ArmReport judge_world(const JobWorld& world, const Payloads& payloads, const Job
                       const std::vector<PlanRule>& rules, bool all_tensors,
                       std::optional<int> status) {
   const EvidenceTable& table = world.reader.table();
-  ArmReport report = judge({table, rules, payloads.views, 0, 0, false, all_tensors, status});
+  ArmReport report =
+      judge({table, rules, payloads.views, 0, 0, false, all_tensors, status, payloads.log_probs});
   report.world_size = world.size;
   report.probe = "python";
   const HelloRecord* hello = first_hello(world);
@@ -149,6 +150,10 @@ void doubt_where_ranks_hide(const JobEvidence& evidence, const JobSpec& spec, Ar
   if (evidence.seen.forked > 0) {
     doubt(report, fmt::format("not checked: backwards in {} process(es) forked from a rank",
                               evidence.seen.forked));
+  }
+  if (evidence.seen.helpers > 0) {
+    report.notes.push_back(fmt::format("not checked: what {} process(es) started by a rank trained",
+                                       evidence.seen.helpers));
   }
   if (spec.ranks > 1 && report.world_size < spec.ranks) {
     doubt(report, fmt::format("{} ranks were started, but this world has {}: they do not train "

@@ -8,6 +8,7 @@
 
 #include "model/errors.h"
 #include "numeric/kernel.h"
+#include "run/log_prob_shards.h"
 
 namespace gradcheck {
 namespace {
@@ -65,6 +66,7 @@ Payloads open_payloads(const std::string& directory, EvidenceTable& table) {
       }
     }
   }
+  payloads.log_probs = read_log_probs(directory, table);
   return payloads;
 }
 

@@ -37,6 +37,7 @@ class Investigator {
     for (const Finding& finding : findings_) explain(finding);
     divergent_graphs();
     one_rank_off();
+    edited_ranks();
     uneven_scales();
     without_backward();
     unfinished_reduction();
@@ -218,6 +219,27 @@ class Investigator {
       claims_.add(Cause::corrupted_rank, confidence, model_of(context_, result),
                   {fmt::format("{} is right on every rank but {}", name_of(context_, result),
                                ranks > 2 ? fmt::format("{}", off.front()) : "one")});
+      return;
+    }
+  }
+
+  // Equal when they were reduced, and touched on some ranks only before the step.
+  void edited_ranks() {
+    for (const GradientResult& result : results_) {
+      const auto& group = line_of(context_, result).group;
+      if (!result.used || result.differed || result.reduced.stage != Stage::reduced) continue;
+      const RowKey key = row_key(result.tensor, {result.step, result.reduced.micro}, Stage::final);
+      const Agreement after = compare_ranks(context_.table().entries(key), group);
+      const auto edited = ranks_that_edited(context_, result);
+      if (!after.complete() || after.equal() || edited.empty() || edited.size() == group.size()) {
+        continue;
+      }
+      CauseClaim& claim = claims_.add(
+          Cause::corrupted_rank, likely, model_of(context_, result),
+          {fmt::format("{} was changed on {} alone between `reduced` and `final`, in step {}",
+                       name_of(context_, result), ranks_text(edited), result.step)});
+      claim.next = fmt::format("Look at what {} {} to gradients between backward and step.",
+                               ranks_text(edited), edited.size() == 1 ? "does" : "do");
       return;
     }
   }

@@ -20,6 +20,15 @@ std::set<NameId> trained_models(const Facts& facts) {
   return models;
 }
 
+// Ranks outside a job's wrapper's group need not run its model.
+std::vector<int> ranks_that_train(const Context& context, NameId model) {
+  const EvidenceTable& table = context.table();
+  const WrapperRecord* wrapper =
+      context.input.native ? nullptr : wrapper_of(table, table.text(model));
+  return wrapper == nullptr ? every_rank(table.world_size())
+                            : ranks_of_group(table, wrapper->group);
+}
+
 // --- stages
 
 class Stages {
@@ -65,11 +74,12 @@ class Stages {
     demand(model, {step.step, step.last_micro()}, Stage::after);
   }
 
-  // Asked of every rank: a stage that no rank closed is as missing as one that a single rank lost.
+  // Asked of every rank that trains the model: a stage that no rank closed is as missing as one
+  // that a single rank lost.
   void demand(NameId model, Moment moment, Stage stage) {
     const EvidenceTable& table = context_.table();
     std::vector<int> missing;
-    for (const int rank : every_rank(table.world_size())) {
+    for (const int rank : ranks_that_train(context_, model)) {
       if (!table.stage_closed(rank, model, moment.step, moment.micro, stage)) {
         missing.push_back(rank);
       }
@@ -220,7 +230,7 @@ void check_native_steps(const Context& context, FindingSet& findings) {
   }
 }
 
-// Ranks outside the wrapper's group need not run the model. Under DDP's join counts may differ.
+// Under DDP's join counts may differ.
 void check_job_steps(const Context& context, FindingSet& findings) {
   const EvidenceTable& table = context.table();
   for (const NameId model : trained_models(context.facts)) {
@@ -228,9 +238,7 @@ void check_job_steps(const Context& context, FindingSet& findings) {
     const bool joined =
         std::any_of(steps.begin(), steps.end(), [](const StepFacts& step) { return step.joined; });
     if (joined) continue;
-    const WrapperRecord* wrapper = wrapper_of(table, table.text(model));
-    const auto ranks =
-        wrapper == nullptr ? every_rank(table.world_size()) : ranks_of_group(table, wrapper->group);
+    const auto ranks = ranks_that_train(context, model);
     compare_counts(count_steps(table, ranks, table.text(model)), table.text(model), findings);
   }
 }

@@ -51,7 +51,9 @@ std::map<MicroKey, MicroEvents> by_micro_step(const RankEvidence& rank) {
   for (const EventRecord& event : rank.events) {
     MicroEvents& micro = micros[{{event.step, event.micro}, event.model}];
     const bool armed = event.armed.value_or(false);
-    micro.bare_forward |= event.type == EventType::inner_forward && event.grad_mode.value_or(false);
+    // One before it arms nothing any more: its graph may be long gone (a saliency map, a log).
+    micro.bare_forward |= micro.armed_forward && event.type == EventType::inner_forward &&
+                          event.grad_mode.value_or(false);
     micro.armed_forward |= event.type == EventType::wrapper_forward && armed;
     micro.armed_backward |= event.type == EventType::backward && armed;
   }

@@ -56,12 +56,12 @@ std::vector<StepFacts> flatten(const Steps& steps) {
   return flat;
 }
 
-// DDP's join lets ranks run out of inputs; the agent says that it is in use.
-bool is_joined(const EvidenceTable& table) {
+// DDP's join lets ranks run out of inputs; the agent says of which models it is in use.
+bool is_joined(const EvidenceTable& table, std::string_view model) {
   for (int rank = 0; rank < table.world_size(); ++rank) {
     const auto& events = table.rank(rank).events;
-    if (std::any_of(events.begin(), events.end(), [](const EventRecord& event) {
-          return event.type == EventType::note && event.text == "join";
+    if (std::any_of(events.begin(), events.end(), [model](const EventRecord& event) {
+          return event.type == EventType::note && event.text == "join" && concerns(event, model);
         })) {
       return true;
     }
@@ -89,14 +89,13 @@ std::map<NameId, Steps> steps_in_rows(const EvidenceTable& table) {
 
 void read_steps(const EvidenceTable& table, bool native, Facts& facts) {
   auto in_rows = steps_in_rows(table);
-  const bool joined = is_joined(table);
   for (ModelFacts& model : facts.models) {
     Steps& steps = in_rows[model.model];
     for (int rank = 0; rank < table.world_size(); ++rank) {
       read_rank(steps, rank, table.rank(rank), table.text(model.model), native);
     }
     model.steps = flatten(steps);
-    if (joined) mark_joined(model.steps);
+    if (is_joined(table, table.text(model.model))) mark_joined(model.steps);
   }
 }
 
@@ -132,6 +131,52 @@ void take_inventory(const EvidenceTable& table, Facts& facts) {
   }
 }
 
+template <class Predicate>
+bool any_wrapper(const EvidenceTable& table, Predicate predicate) {
+  for (int rank = 0; rank < table.world_size(); ++rank) {
+    const auto& wrappers = table.rank(rank).wrappers;
+    if (std::any_of(wrappers.begin(), wrappers.end(), predicate)) return true;
+  }
+  return false;
+}
+
+// Two of them are as good as all.
+std::set<int> ranks_with(const EvidenceTable& table, NameId model) {
+  std::set<int> ranks;
+  for (const RowKey& key : table.rows()) {
+    if (key.model != model || ranks.size() > 1) continue;
+    const auto entries = table.entries(key);
+    for (std::size_t rank = 0; rank < entries.size(); ++rank) {
+      if (entries[rank].recorded) ranks.insert(static_cast<int>(rank));
+    }
+  }
+  for (int rank = 0; rank < table.world_size(); ++rank) {
+    const auto& events = table.rank(rank).events;
+    const bool named = std::any_of(events.begin(), events.end(), [&](const EventRecord& event) {
+      return event.model == table.text(model);
+    });
+    if (named) ranks.insert(rank);
+  }
+  return ranks;
+}
+
+// A probe, say, that only one rank trains: there is nobody to compare it with.
+void set_lone_models_aside(const EvidenceTable& table, Facts& facts) {
+  std::set<NameId> trained;
+  for (const TensorId& tensor : facts.inventory) trained.insert(tensor.model);
+  for (const NameId model : trained) {
+    const auto ranks = ranks_with(table, model);
+    const auto text = table.text(model);
+    const bool wrapped =
+        any_wrapper(table, [&](const WrapperRecord& wrapper) { return wrapper.model == text; });
+    if (ranks.size() == 1 && !wrapped) facts.lone[model] = *ranks.begin();
+  }
+  if (facts.lone.size() == trained.size()) facts.lone.clear();
+  const auto is_lone = [&](const auto& part) { return facts.lone.contains(part.model); };
+  std::erase_if(facts.models, is_lone);
+  std::erase_if(facts.inventory, is_lone);
+}
+
 void note_taken(const EventRecord& event, std::vector<const EventRecord*>& taken) {
   const bool known = std::any_of(taken.begin(), taken.end(), [&](const EventRecord* other) {
     return std::tie(other->model, other->names) == std::tie(event.model, event.names);
@@ -160,20 +205,12 @@ void index_changes(const EvidenceTable& table, Facts& facts) {
   }
 }
 
-template <class Predicate>
-bool any_wrapper(const EvidenceTable& table, Predicate predicate) {
-  for (int rank = 0; rank < table.world_size(); ++rank) {
-    const auto& wrappers = table.rank(rank).wrappers;
-    if (std::any_of(wrappers.begin(), wrappers.end(), predicate)) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 Facts arrange(const EvidenceTable& table, bool native) {
   Facts facts;
   take_inventory(table, facts);
+  if (!native && table.world_size() > 1) set_lone_models_aside(table, facts);
   read_steps(table, native, facts);
   index_events(table, facts);
   index_changes(table, facts);

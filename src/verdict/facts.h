@@ -66,7 +66,10 @@ struct Window {
 using StepOfModel = std::pair<NameId, std::int64_t>;
 
 struct Facts {
-  std::vector<ModelFacts> models;   // with records, in order of first appearance
+  std::vector<ModelFacts> models;  // with records, in order of first appearance
+  // Of a job, models without a wrapper that one rank alone recorded, beside others: that rank. They
+  // are in neither of the two lists.
+  std::map<NameId, int> lone;
   std::vector<TensorId> inventory;  // required a gradient on some rank; a tied name is its owner's
   // Optimizer steps that were taken; what several ranks say alike is here once. The events belong
   // to the table.

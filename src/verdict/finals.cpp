@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
+#include "verdict/hand_scaling.h"
 #include "verdict/sides.h"
 #include "verdict/witness.h"
 
@@ -61,11 +64,31 @@ class Finals {
       ++totals_.differed_after;
       const int code = line.role == Role::undeclared ? 606 : 101;
       if (!result.differed) {
-        add(code, minority(agreement), "at `final`, though equal at `reduced`");
+        add(code, ranks_that_edited(context_, result), "at `final`, though equal at `reduced`");
       }
     }
+    if (was_cleared(key, line)) {
+      return add(604, {}, "gradients were cleared between the backward and the optimizer step");
+    }
     judge_absence(agreement, line.role);
-    for (const int rank : line.group) judge_change(key, rank);
+    UnseenFactor factors{&result, {}, 0};
+    for (const int rank : line.group) {
+      factors.factors.push_back(1);
+      judge_change(key, rank, factors);
+    }
+    if (!result.zero) scaling_.add(std::move(factors));
+  }
+
+  void settle_factors() {
+    for (const UnseenFactor& gradient : scaling_.settle(context_, notes_)) {
+      result_ = gradient.result;
+      const auto& group = line_of(context_, *result_).group;
+      for (std::size_t r = 0; r < group.size(); ++r) {
+        const double factor = gradient.factors[r];
+        if (factor == 1) continue;
+        add(204, {group[r]}, factor_text(factor) + " between `reduced` and `final`");
+      }
+    }
   }
 
   SideTotals totals() const { return totals_; }
@@ -96,12 +119,28 @@ class Finals {
     add(accuses ? 102 : 604, dropped, "absent at `final`, though present at `reduced`");
   }
 
+  static bool is_nothing(const Entry& entry) {
+    return entry.state == TensorState::zero || entry.state == TensorState::absent;
+  }
+
+  // On every rank there was a gradient, and there is none any more. Clipping to nothing is another
+  // thing.
+  bool was_cleared(const RowKey& key, const PlanLine& line) const {
+    return std::all_of(line.group.begin(), line.group.end(), [&](int rank) {
+      const Entry* final = find_entry(context_.table(), key, rank);
+      const Entry* reduced = find_entry(context_.table(), result_->reduced, rank);
+      return final != nullptr && reduced != nullptr && is_nothing(*final) &&
+             !is_nothing(*reduced) &&
+             witnessed(context_, result_->tensor, result_->step, rank).product() != 0;
+    });
+  }
+
   static bool is_finite(const Entry& entry) {
     return entry.state == TensorState::finite || entry.state == TensorState::zero;
   }
 
   // A gradient that was not finite before has its own findings; a factor cannot be read from it.
-  void judge_change(const RowKey& key, int rank) {
+  void judge_change(const RowKey& key, int rank, UnseenFactor& factors) {
     const Entry* final = find_entry(context_.table(), key, rank);
     const Entry* reduced = find_entry(context_.table(), result_->reduced, rank);
     if (final == nullptr || reduced == nullptr || final->state == TensorState::absent) return;
@@ -118,10 +157,10 @@ class Finals {
     }
     const auto scaling = scaling_between(context_.table(), *reduced, *final);
     if (!scaling) return add(604, {rank}, "changed between `reduced` and `final`, how is unknown");
-    judge_scaling(*scaling, *final, rank);
+    judge_scaling(*scaling, *final, rank, factors);
   }
 
-  void judge_scaling(const Scaling& scaling, const Entry& final, int rank) {
+  void judge_scaling(const Scaling& scaling, const Entry& final, int rank, UnseenFactor& factors) {
     const double u = is_measured(final.dtype) ? unit_roundoff(final.dtype) : 0;
     // A factor rounds every element once, itself once, and its making a few times more.
     const double slack = 4 * u + kMaking;
@@ -131,9 +170,9 @@ class Finals {
     }
     const double seen = witnessed(context_, result_->tensor, result_->step, rank).product();
     const bool explained = std::abs(scaling.factor - seen) <= slack * std::abs(seen);
-    if (!explained) {
-      add(204, {rank}, factor_text(scaling.factor) + " between `reduced` and `final`");
-    }
+    if (explained) return;
+    factors.factors.back() = scaling.factor;
+    factors.slack = slack;
   }
 
   const Context& context_;
@@ -142,6 +181,7 @@ class Finals {
   const GradientResult* result_ = nullptr;
   SideTotals totals_;
   std::uint64_t reshaped_ = 0;
+  HandScaling scaling_;
 };
 
 }  // namespace
@@ -152,6 +192,7 @@ SideTotals judge_finals(const Context& context, const std::vector<GradientResult
   for (const GradientResult& result : results) {
     if (result.used && !result.absent) finals.judge(result);
   }
+  finals.settle_factors();
   finals.note_changes();
   return finals.totals();
 }

@@ -25,6 +25,48 @@ Finding blank(int code, std::string_view model) {
   return finding;
 }
 
+// What to do next depends on what was not judged: the first entry that occurs in the message wins.
+struct Next {
+  std::string_view part;  // of the message
+  std::string_view hint;
+};
+constexpr Next kNextSteps[] = {
+    {"cleared between", "Call zero_grad before the backward or after the step, not between them."},
+    {"changed between two optimizers", "Step one optimizer with each parameter, or edit earlier."},
+    {"changed between", "Look at what the program does to gradients between backward and step."},
+    {"which this version does not judge yet", "Run the same step with DistributedDataParallel."},
+    {"no wrapper that was seen holds", "Give the tensors to a wrapper and a torch optimizer."},
+    {"rewritten by", "Let every rank's hook do the same, or declare the tensors in the plan."},
+    {"made at other weights", "Keep the weights equal on all ranks until the backward is through."},
+    {"every step was skipped", "Run until the gradient scaler stops skipping steps."},
+    {"neither the mean nor the sum", "Declare with --plan how the gradients are reduced."},
+    {"different wrappers", "Wrap the model alike on every rank."},
+    {"different groups", "Create process groups with the same ranks in the same order everywhere."},
+    {"the plan's groups leave out", "Declare with --plan over which ranks each model is reduced."},
+    {"process group came after", "Call init_process_group before anything is trained."},
+    {"stepped inside a backward",
+     "Step the optimizer after the backward, at least while checking."},
+    {"several threads", "Run all backwards in one thread while checking."},
+    {"after the last optimizer step that was seen",
+     "Step with a torch optimizer, or end the job after its last step."},
+    {"no optimizer step seen", "Step with a torch optimizer, whose hooks can be seen."},
+    {"outside of modules", "Put loose parameters into one module or one optimizer."},
+    {"is incomplete on", "Look at what the named ranks did in that step; -v lists agent errors."},
+    {"is reduced apart over",
+     "Give the wrapper the group of all data-parallel ranks, if these are replicas."},
+    {"reduction not judged", "Use --keep or --exact for more evidence, or more tensors and steps."},
+    {"none of its tensors was recorded", "Look for agent errors among the notes; -v shows all."},
+    {"not recorded at",
+     "Look for agent errors among the notes, and what the named ranks left out."},
+};
+
+std::string_view next_after(std::string_view message, std::string_view usual) {
+  const auto* found = std::find_if(
+      std::begin(kNextSteps), std::end(kNextSteps),
+      [&](const Next& next) { return message.find(next.part) != std::string_view::npos; });
+  return found == std::end(kNextSteps) ? usual : found->hint;
+}
+
 bool comes_first(const Finding& a, const Finding& b) {
   if (a.severity != b.severity) return a.severity > b.severity;
   return std::tie(a.code, a.model) < std::tie(b.code, b.model);
@@ -90,6 +132,7 @@ std::vector<Finding> FindingSet::take() {
   std::vector<Finding> findings;
   for (auto& [key, finding] : findings_) {
     if (finding.message.empty()) finding.message = message_of(key, finding);
+    if (finding.code == 604) finding.hint = next_after(finding.message, finding.hint);
     findings.push_back(std::move(finding));
   }
   std::stable_sort(findings.begin(), findings.end(), comes_first);

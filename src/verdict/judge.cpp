@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "verdict/alignment.h"
 #include "verdict/attribution.h"
 #include "verdict/causes.h"
 #include "verdict/coverage.h"
@@ -10,6 +11,7 @@
 #include "verdict/event_counts.h"
 #include "verdict/findings.h"
 #include "verdict/ladder.h"
+#include "verdict/log_probs.h"
 #include "verdict/outcome.h"
 #include "verdict/precisions.h"
 #include "verdict/program.h"
@@ -34,7 +36,7 @@ void say_what_was_not_checked(const Context& context, ArmReport& arm) {
   auto& list = arm.scope.not_checked;
   if (context.table().world_size() == 1) list.push_back("agreement (one rank)");
   list.push_back("loss normalisation");
-  if (!context.input.native) list.push_back(log_probs_not_checked(context.table()));
+  for (std::string& line : log_probs_not_checked(context, arm)) list.push_back(std::move(line));
   std::uint64_t undeclared = 0, lossy = 0;
   for (const PlanLine& line : context.plan.lines) {
     if (line.kind != TensorKind::grad) continue;
@@ -60,6 +62,17 @@ void note_what_proved_nothing(const std::vector<GradientResult>& results, ArmRep
   }
 }
 
+// Log-probs have causes of their own.
+std::vector<CauseClaim> causes_of(const Context& context,
+                                  const std::vector<GradientResult>& results,
+                                  const ArmReport& arm) {
+  std::vector<Finding> others = arm.findings;
+  std::erase_if(others, [](const Finding& finding) { return finding.code / 100 == 5; });
+  std::vector<CauseClaim> causes = name_causes(context, results, others);
+  name_log_prob_causes(context, arm.logp, causes);
+  return causes;
+}
+
 // Evidence that was refused is not judged any further; how the program ended is still told.
 ArmReport refusal(const JudgeInput& input, FindingSet& findings, ArmReport arm) {
   arm.findings = findings.take();
@@ -69,9 +82,7 @@ ArmReport refusal(const JudgeInput& input, FindingSet& findings, ArmReport arm) 
   return arm;
 }
 
-}  // namespace
-
-ArmReport judge(const JudgeInput& input) {
+ArmReport judge_as_it_is(const JudgeInput& input) {
   const Context context = prepare(input);
   FindingSet findings(context);
   ArmReport arm;
@@ -93,6 +104,7 @@ ArmReport judge(const JudgeInput& input) {
   pass_notes_on(context, findings, arm.notes);
   find_stray_arms(context, findings);
   find_two_precisions(context, findings);
+  judge_log_prob_sets(context, findings, arm);
   arm.parameters = judge_parameters(context, results, findings);
   arm.finals = judge_finals(context, results, findings, arm.notes);
   arm.buffers = judge_buffers(context, findings);
@@ -101,13 +113,27 @@ ArmReport judge(const JudgeInput& input) {
   arm.findings = findings.take();
   // What a program that failed did not record is missing for a known reason.
   if (end.outcome) std::erase_if(arm.findings, [](const Finding& f) { return f.code / 100 == 6; });
-  arm.causes = name_causes(context, results, arm.findings);
+  arm.causes = causes_of(context, results, arm);
   say_what_was_not_checked(context, arm);
   if (!end.outcome) note_what_proved_nothing(results, arm);
   for (std::string& line : remarks(context, results)) arm.notes.push_back(std::move(line));
   arm.outcome = end.outcome.value_or(decide(context, results, arm));
   arm.headline = end.outcome ? end.headline : headline(context, results, arm);
   return arm;
+}
+
+}  // namespace
+
+ArmReport judge(const JudgeInput& input) {
+  const auto table = input.native ? std::nullopt : aligned(input.table);
+  if (!table) return judge_as_it_is(input);
+  const PayloadViews none;  // they go by the numbers of the ranks
+  JudgeInput same{*table, input.rules, none};
+  same.native = false;
+  same.all_tensors = input.all_tensors;
+  same.program_status = input.program_status;
+  same.log_probs = input.log_probs;
+  return judge_as_it_is(same);
 }
 
 }  // namespace gradcheck

@@ -2,11 +2,13 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "model/evidence_table.h"
+#include "model/log_prob_set.h"
 #include "model/outcome.h"
 #include "model/payload_view.h"
 #include "model/plan.h"
@@ -28,6 +30,7 @@ struct JudgeInput {
   // Of the program that started the ranks, where that is known: ranks that all end without a
   // goodbye have complete evidence only if it is 0.
   std::optional<int> program_status = std::nullopt;
+  std::span<const LogProbSet> log_probs = {};  // of a job that handed some over
 };
 
 // Evidence to answer: plan, ladder, audit, findings, causes, outcome (verdicts.md). Pure.

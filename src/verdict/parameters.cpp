@@ -36,6 +36,7 @@ class Parameters {
       disagree(301, *first);
     }
     follow({first, keys.end()}, had_gradient);
+    if (!context_.input.native) look_behind_steps();
   }
 
   SideTotals totals() const { return totals_; }
@@ -116,6 +117,26 @@ class Parameters {
     totals_.differed_after += differed;
     totals_.moved += moved;
     if (followed) judge_motion(before, moved, had_gradient);
+  }
+
+  // What a job's gradients were made at, in steps whose predecessor was recorded too: weights that
+  // parted since then, and were put back before anybody looked at them again.
+  void look_behind_steps() {
+    if (line_->role == Role::sharded || line_->role == Role::rank_local) return;
+    const StepFacts* before = nullptr;
+    for (const StepFacts& step : steps_of(context_.facts, tensor_.model)) {
+      const RowKey now = row_key(tensor_, {step.step, 0}, Stage::start, TensorKind::param);
+      if (before != nullptr && !step.opens_afresh && step.is_taken() && !step.joined) {
+        const RowKey then =
+            row_key(tensor_, {before->step, before->last_micro()}, Stage::after, TensorKind::param);
+        const bool parted = compare(then).equal() && !compare(now).equal();
+        if (parted && line_->tied_to.empty()) {
+          add(604, step.step, minority(compare(now)),
+              "gradients were made at other weights on some ranks than after the step before");
+        }
+      }
+      before = &step;
+    }
   }
 
   // On any rank; ranks that disagree about it differ after the step, which is GC302.

@@ -8,6 +8,7 @@
 
 #include "model/glob.h"
 #include "verdict/seen_reductions.h"
+#include "verdict/wires.h"
 
 namespace gradcheck {
 namespace {
@@ -155,11 +156,12 @@ Plan infer_plan(const EvidenceTable& table, const Facts& facts, const std::vecto
                   infers ? read_collectives(table, facts) : std::map<TensorId, SeenReduction>());
   for (const TensorId& tensor : facts.inventory) planner.add_gradient(tensor);
   for (const RowKey& key : table.rows()) {
-    const bool known = planner.has({key.model, key.name});
+    const bool known = planner.has({key.model, key.name}) || facts.lone.contains(key.model);
     if (key.kind != TensorKind::grad && !known) planner.add_other(key);
   }
   Plan plan = planner.take();
   if (infers) infer_from_siblings(table, facts, plan);
+  if (infers) infer_wires(table, facts, plan);
   return plan;
 }
 

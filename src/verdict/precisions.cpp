@@ -88,7 +88,18 @@ void find_two_precisions(const Context& context, FindingSet& findings) {
   }
 }
 
-std::string log_probs_not_checked(const EvidenceTable& table) {
+std::vector<std::string> coarse_call_sites(const EvidenceTable& table) {
+  std::set<std::string> sites;
+  for (const auto& [classes, calls] : read_calls(table)) {
+    for (const auto& [call, ranks] : calls) {
+      const bool is_new = call.grad_mode.value_or(false);
+      if (is_new && is_coarse(call) && !call.site.empty()) sites.insert(call.site);
+    }
+  }
+  return {sites.begin(), sites.end()};
+}
+
+std::string log_probs_not_seen(const EvidenceTable& table) {
   std::uint64_t count = 0;
   for (const auto& [classes, calls] : read_calls(table)) count += calls.size();
   if (count == 0) return "log-probs: not seen";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <string>
+#include <vector>
 
 #include "model/evidence_table.h"
 #include "verdict/findings.h"
@@ -13,7 +14,10 @@ namespace gradcheck {
 // in other processes are not seen.
 void find_two_precisions(const Context& context, FindingSet& findings);
 
-// What the scope says of log-probs, whose values are not recorded.
-std::string log_probs_not_checked(const EvidenceTable& table);
+// Lines whose calls make log-probs in a precision coarser than f32, with gradients on.
+std::vector<std::string> coarse_call_sites(const EvidenceTable& table);
+
+// What the scope says where no log-probs were handed over.
+std::string log_probs_not_seen(const EvidenceTable& table);
 
 }  // namespace gradcheck

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "verdict/backwards.h"
 #include "verdict/findings.h"
@@ -103,6 +104,21 @@ void say_what_was_dropped(const Context& context, std::vector<std::string>& line
   }
 }
 
+// Seen, not declared.
+void say_what_travelled_how(const Context& context, std::vector<std::string>& lines) {
+  std::set<std::string_view> told;
+  for (const PlanLine& line : context.plan.lines) {
+    const WrapperRecord* wrapper = wrapper_of(context.table(), line.model);
+    const bool inferred = line.wire_dtype && line.source == PlanSource::wrapper &&
+                          wrapper != nullptr && wrapper->wire_dtype.empty();
+    if (!inferred || !told.insert(line.model).second) continue;
+    lines.push_back(fmt::format(
+        "the communication hook {} of {} averages in {} by the look of the gradients: judged with "
+        "that type's rounding",
+        wrapper->hook, line.model, name_of(*line.wire_dtype)));
+  }
+}
+
 struct FitCounts {
   std::uint64_t mean = 0, sum = 0, neither = 0;
   std::uint64_t all() const { return mean + sum + neither; }
@@ -167,6 +183,11 @@ std::vector<std::string> remarks(const Context& context,
     if (count == 0) continue;
     lines.push_back(fmt::format("{} not reduced at micro-step {} of step {}, though meant to be",
                                 counted(count, "gradient"), moment.micro, moment.step));
+  }
+  say_what_travelled_how(context, lines);
+  for (const auto& [model, rank] : context.facts.lone) {
+    lines.push_back(fmt::format("{} is trained on rank {} alone, without a wrapper: not checked",
+                                context.table().text(model), rank));
   }
   say_what_was_skipped(context, lines);
   say_what_was_dropped(context, lines);

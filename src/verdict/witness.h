@@ -17,6 +17,10 @@ struct Witnessed {
 
 Witnessed witnessed(const Context& context, TensorId tensor, std::int64_t step, int rank);
 
+// Ranks whose gradient is another one at `final` than at `reduced`, where that singles some out;
+// otherwise those that stand apart at `final`.
+std::vector<int> ranks_that_edited(const Context& context, const GradientResult& result);
+
 // True where two factors are the same but for rounding in the making.
 bool are_equal_factors(const std::vector<double>& factors);
 

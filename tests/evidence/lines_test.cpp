@@ -189,6 +189,46 @@ TEST(Lines, PayloadWithTooManyNamesStillFitsInALine) {
   EXPECT_TRUE(round_trip(payload).names.empty());
 }
 
+LogProbRecord log_probs() {
+  LogProbRecord record;
+  record.step = 2;
+  record.micro = 1;
+  record.name = "train";
+  record.source = "gradcheck.log_probs";
+  record.file = "payload/logp-rank-0.step-2.train.safetensors";
+  record.keys = {"mask", "new", "old"};
+  record.bytes = 96;
+  record.digest = "0123456789abcdef0123456789abcdef";
+  return record;
+}
+
+TEST(Lines, LogProbsOfKnownAndUnknownAge) {
+  LogProbRecord record = log_probs();
+  record.aliased = true;
+  LogProbRecord read = round_trip(record);
+  EXPECT_EQ(read.step, 2);
+  EXPECT_EQ(read.micro, 1);
+  EXPECT_EQ(read.name, record.name);
+  EXPECT_EQ(read.source, record.source);
+  EXPECT_EQ(read.file, record.file);
+  EXPECT_EQ(read.keys, record.keys);
+  EXPECT_EQ(read.bytes, 96U);
+  EXPECT_EQ(read.digest, record.digest);
+  EXPECT_TRUE(read.aliased);
+  EXPECT_EQ(read.updates, std::nullopt);
+  record.updates = 0;
+  EXPECT_EQ(round_trip(record).updates, std::optional<std::int64_t>(0));
+}
+
+TEST(Lines, LogProbsThatWereNotWrittenSayWhy) {
+  LogProbRecord record;
+  record.name = "train";
+  record.text = "the budget is spent";
+  const LogProbRecord read = round_trip(record);
+  EXPECT_EQ(read.file, "");
+  EXPECT_EQ(read.text, record.text);
+}
+
 TEST(ValidUtf8, KeepsValidTextAndReplacesTheRest) {
   EXPECT_EQ(valid_utf8("größe ✓ 😀"), "größe ✓ 😀");
   EXPECT_EQ(valid_utf8("a\xC0\xAF"

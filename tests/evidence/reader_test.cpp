@@ -171,6 +171,28 @@ TEST(Reader, RecordsThatContradictThemselvesAreRefused) {
   EXPECT_EQ(reader.table().refused().size(), 4U);
 }
 
+TEST(Reader, LogProbsAreKeptInOrderAndBrokenOnesNameTheirField) {
+  EvidenceReader reader("run", 2);
+  reader.accept(0, to_line(hello(0), 0));
+  reader.accept(0, R"({"type":"logprob","seq":1,"name":"a","file":"x","updates":null})");
+  reader.accept(0, R"({"type":"logprob","seq":2,"step":1,"name":"b","file":"","updates":3})");
+  const auto& kept = reader.table().rank(0).log_probs;
+  ASSERT_EQ(kept.size(), 2U);
+  EXPECT_EQ(kept[0].updates, std::nullopt);
+  EXPECT_EQ(kept[1].updates, std::optional<std::int64_t>(3));
+  EXPECT_EQ(reader.table().rank(0).last_record, "log-probs b step 1");
+  EXPECT_THAT(reader.table().refused(), IsEmpty());
+  reader.accept(0, R"({"type":"logprob","seq":3,"name":"a"})");
+  reader.accept(0, R"({"type":"logprob","seq":3,"name":"a","file":"x","updates":-1})");
+  reader.accept(0, R"({"type":"logprob","seq":3,"name":"a","file":"x","updates":0.5})");
+  reader.accept(0, R"({"type":"logprob","seq":3,"name":"a","file":"x","keys":[1]})");
+  reader.accept(0, R"({"type":"logprob","seq":3,"step":-1,"name":"a","file":"x"})");
+  EXPECT_THAT(reader.table().refused(),
+              ElementsAre(HasSubstr("file is missing"), HasSubstr("updates is negative"),
+                          HasSubstr("updates is of a wrong type"), HasSubstr("keys"),
+                          HasSubstr("step or micro is negative")));
+}
+
 TEST(Reader, NothingCountsAfterBye) {
   EvidenceReader reader("run", 2);
   reader.accept(0, to_line(hello(0), 0));

@@ -35,6 +35,19 @@ TEST(Command, GivesBackWhatItSaidAndHowItEnded) {
   EXPECT_EQ(result.errors, "err\n");
 }
 
+TEST(Command, GivesItsErrorsAloneIfAsked) {
+  CommandSpec spec;
+  spec.argv = {"sh", "-c", "echo gone; echo err >&2"};
+  spec.pipe_errors = true;
+  spec.out_to_errors = true;  // ours
+  const StartedCommand started = start_command(spec);
+  EXPECT_FALSE(started.out.is_open());
+  std::array<char, 64> buffer;
+  const ssize_t got = ::read(started.errors.get(), buffer.data(), buffer.size());
+  EXPECT_EQ(std::string(buffer.data(), static_cast<std::size_t>(got)), "err\n");
+  EXPECT_EQ(::waitpid(started.pid, nullptr, 0), started.pid);
+}
+
 TEST(Command, NamesTheSignalThatEndedIt) {
   EXPECT_EQ(run({"sh", "-c", "kill -9 $$"}).status, 128 + 9);
 }

@@ -80,6 +80,8 @@ TEST(Contradiction, NotesWarningsAndDeathAtExitGoWithConsistent) {
   Expect expect = consistent();
   expect.codes = {"GC212", "GC402", "GC802"};
   EXPECT_EQ(contradiction_in(expect), "");
+  expect.codes = {"GC605"};  // log-probs that a job handed over and that are no test
+  EXPECT_EQ(contradiction_in(expect), "");
 }
 
 TEST(Contradiction, DifferedAndWrongAreDisjointPartsOfTheInventory) {

@@ -272,5 +272,18 @@ TEST(JobCauses, GradientsWithoutABackwardCameByTheGradApi) {
   EXPECT_TRUE(has_cause(arm, Cause::grad_api)) << told_with_notes(arm);
 }
 
+TEST(JobCauses, BareForwardBeforeTheArmedOneIsNoStrayArm) {
+  Job job;
+  JobModel model(job, "Net");
+  model.begin(0);
+  for (const int rank : {0, 1}) {
+    EventRecord& saliency = model.event(rank, EventType::inner_forward);
+    saliency.grad_mode = true;
+  }
+  model.backward();
+  model.step();
+  EXPECT_FALSE(has_code(job.judge(), 212));
+}
+
 }  // namespace
 }  // namespace gradcheck

@@ -139,5 +139,28 @@ TEST(JobData, SameBatchesWithoutGradientsAreHealthy) {
   EXPECT_EQ(arm.outcome, Outcome::consistent) << told_with_notes(arm);
 }
 
+// --- weights
+
+TEST(JobWeights, GradientsMadeAtOtherWeightsAreNotJudged) {
+  Job job;
+  JobModel model(job, "Net");
+  train(model, 0);
+  train(model, 1);
+  for (const int rank : {0, 1}) {
+    TensorRecord made;
+    made.step = 1;
+    made.stage = Stage::start;
+    made.model = "Net";
+    made.name = "body.weight";
+    made.shape = {4};
+    made.stats = measure(DType::f32, to_bytes(DType::f32, normal(4, 5 + rank)));
+    made.state = TensorState::finite;
+    job.table().put(rank, made, job.next());
+  }
+  const ArmReport arm = job.judge();
+  EXPECT_EQ(arm.outcome, Outcome::inconclusive) << told_with_notes(arm);
+  EXPECT_NE(told_with_notes(arm).find("made at other weights"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace gradcheck

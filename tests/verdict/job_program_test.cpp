@@ -286,5 +286,24 @@ TEST(JobWants, OnlyWhatDiffersInTheModelsOwnStepIsWanted) {
   EXPECT_EQ(wanted_payloads_of_model(job.table(), "Critic", 1, 1 << 20, true).size(), 2U);
 }
 
+TEST(JobSteps, JoinExemptsTheJoinedModelOnly) {
+  for (const bool ours : {true, false}) {
+    Job job;
+    JobModel model(job, "Net"), other(job, "Critic");
+    train(model, 0);
+    train(other, 0);
+    model.takes_part = [](int rank) { return rank == 0; };
+    train(model, 1);
+    for (const int rank : {0, 1}) {
+      EventRecord& note = model.event(rank, EventType::note);
+      note.text = "join";
+      note.model = ours ? "Net" : "Critic";
+    }
+    const ArmReport arm = job.judge();
+    EXPECT_EQ(arm.outcome, ours ? Outcome::consistent : Outcome::inconclusive)
+        << told_with_notes(arm);
+  }
+}
+
 }  // namespace
 }  // namespace gradcheck

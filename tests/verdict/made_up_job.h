@@ -38,10 +38,10 @@ class Job {
 
 // How a micro-step runs.
 struct Micro {
-  bool armed = true;                      // a forward of the wrapper arms the reduction
-  bool no_sync = false;                   // the wrapper's forward under no_sync
-  bool bare = false;                      // a forward of the inner module with gradients on
-  bool reduced = true;                    // where armed: what the reducer does in the end
+  bool armed = true;     // a forward of the wrapper arms the reduction
+  bool no_sync = false;  // the wrapper's forward under no_sync
+  bool bare = false;     // and then a forward of the inner module with gradients on
+  bool reduced = true;   // where armed: what the reducer does in the end
   std::vector<std::string> escapes = {};  // tensors that it leaves alone
   std::string data = {};                  // batch digest; empty: the rank's own
   std::function<Maybe(int rank, std::size_t tensor)> local = {};
@@ -189,16 +189,16 @@ class JobModel {
   std::size_t count() const { return first_tensors.value_or(names_.size()); }
 
   void forward(int rank, const Micro& how) {
-    if (how.bare) {
-      EventRecord& inner = event(rank, EventType::inner_forward);
-      inner.grad_mode = true;
-      inner.site = "train.py:41";
-    }
     if (wrapped_ && (how.armed || how.no_sync)) {
       EventRecord& outer = event(rank, EventType::wrapper_forward);
       outer.armed = how.armed;
       outer.grad_mode = true;
       outer.no_sync = how.no_sync;
+    }
+    if (how.bare) {
+      EventRecord& inner = event(rank, EventType::inner_forward);
+      inner.grad_mode = true;
+      inner.site = "train.py:41";
     }
     event(rank, EventType::batch).digest = how.data.empty() ? name_ + std::to_string(rank) + "." +
                                                                   std::to_string(*step_) + "." +

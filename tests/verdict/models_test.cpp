@@ -176,5 +176,37 @@ TEST(Models, TrainedTensorThatLosesItsRecordsIsUnrecorded) {
   EXPECT_EQ(arm.totals.unrecorded, 1);
 }
 
+// --- models of one rank
+
+TEST(LoneModels, ProbeOfOneRankIsNamedAndTheOthersAreJudged) {
+  Job job;
+  JobModel model(job, "Net"), probe(job, "Probe", false);
+  probe.takes_part = [](int rank) { return rank == 0; };
+  train(model, 0);
+  train(probe, 0);
+  const ArmReport arm = job.judge();
+  EXPECT_EQ(arm.outcome, Outcome::consistent) << told_with_notes(arm);
+  EXPECT_EQ(arm.totals.inventory, 3U);
+  EXPECT_TRUE(has_note(arm, "Probe is trained on rank 0 alone")) << told_with_notes(arm);
+}
+
+TEST(LoneModels, NothingElseIsNoPass) {
+  Job job;
+  JobModel probe(job, "Probe", false);
+  probe.takes_part = [](int rank) { return rank == 0; };
+  train(probe, 0);
+  EXPECT_EQ(job.judge().outcome, Outcome::inconclusive);
+}
+
+// A wrapped model that one rank alone trains waits for the others for ever, or is cut off.
+TEST(LoneModels, WrappedModelOfOneRankIsNoPass) {
+  Job job;
+  JobModel model(job, "Net"), lone(job, "Critic");
+  lone.takes_part = [](int rank) { return rank == 0; };
+  train(model, 0);
+  train(lone, 0);
+  EXPECT_NE(job.judge().outcome, Outcome::consistent);
+}
+
 }  // namespace
 }  // namespace gradcheck

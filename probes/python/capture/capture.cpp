@@ -15,6 +15,7 @@
 #include <span>
 #include <stdexcept>
 #include <string_view>
+#include <vector>
 
 #include "probes/python/capture/endpoint.h"
 #include "probes/python/capture/session.h"
@@ -22,6 +23,8 @@
 namespace gc = gradcheck::capture;
 
 namespace {
+
+constexpr std::int32_t kMaxArrays = 64;
 
 using Text = std::array<char, 512>;  // of fixed size: an error must be told when memory has run out
 
@@ -270,6 +273,23 @@ std::int32_t gradcheck_payload(gradcheck_capture* capture, const char* path, std
                                      required_list(slots, count),
                                      budget_bytes};
     return session.payload(request, required_list(written, count));
+  });
+}
+
+std::int32_t gradcheck_arrays(gradcheck_capture* capture, const char* path, const char* const* keys,
+                              const gradcheck_view* arrays, std::int32_t count, char* digest) {
+  return guarded(capture, [&](gc::Session& session) {
+    if (count > kMaxArrays) throw std::invalid_argument("there are too many arrays");
+    const auto names = required_list(keys, count);
+    const auto views = required_list(arrays, count);
+    std::vector<gc::NamedView> named;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      named.push_back({required(names[i], "a key"), gc::checked(&views[i])});
+    }
+    required(digest, "digest");
+    const std::string hex = gradcheck::to_hex(session.arrays(required(path, "path"), named));
+    std::memcpy(digest, hex.c_str(), hex.size() + 1);
+    return 0;
   });
 }
 

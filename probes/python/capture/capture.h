@@ -18,7 +18,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)  // the library hides everything else
 
-#define GRADCHECK_ABI 1
+#define GRADCHECK_ABI 2  // 2: gradcheck_arrays
 
 typedef struct gradcheck_capture gradcheck_capture;
 
@@ -98,6 +98,13 @@ void gradcheck_forget(gradcheck_capture* capture, int64_t step);
 int32_t gradcheck_payload(gradcheck_capture* capture, const char* path, int64_t step, int64_t micro,
                           int32_t stage, const int32_t* slots, int32_t count, uint64_t budget_bytes,
                           uint8_t* written);
+
+// Writes `count` arrays (64 at most) to a safetensors file, row-major, each under its key (256
+// bytes at most), and the digest of them all (docs/evidence.md, "Log-probs") as 32 hexadecimal
+// digits and a zero into `digest` (33 bytes). All must be readable. Records nothing: that is the
+// caller's line.
+int32_t gradcheck_arrays(gradcheck_capture* capture, const char* path, const char* const* keys,
+                         const gradcheck_view* arrays, int32_t count, char* digest);
 
 // Digest of one tensor as 32 hexadecimal digits and a zero into `out` (33 bytes).
 int32_t gradcheck_digest(gradcheck_capture* capture, const gradcheck_view* tensor, char* out);

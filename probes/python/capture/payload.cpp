@@ -10,7 +10,6 @@
 #include "probes/python/capture/session.h"
 
 namespace gradcheck::capture {
-namespace {
 
 // A full disk gets its space back.
 void write_or_remove(const std::string& path, std::span<const NamedTensor> tensors) {
@@ -21,8 +20,6 @@ void write_or_remove(const std::string& path, std::span<const NamedTensor> tenso
     throw;
   }
 }
-
-}  // namespace
 
 std::int32_t Session::payload(const PayloadRequest& request, std::span<std::uint8_t> written) {
   std::vector<NamedTensor> chosen;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "evidence/write/channel.h"
+#include "evidence/write/safetensors.h"
 #include "model/record.h"
 #include "probes/python/capture/copies.h"
 #include "probes/python/capture/measure.h"
@@ -26,6 +27,16 @@ struct PayloadRequest {
   std::span<const std::int32_t> slots;  // most wanted first
   std::uint64_t budget_bytes = 0;
 };
+
+// One array of a file, under its key there.
+struct NamedView {
+  std::string key;
+  View view;
+};
+
+// Writes a safetensors file; leaves nothing behind where that fails.
+// Errors: InfrastructureError.
+void write_or_remove(const std::string& path, std::span<const NamedTensor> tensors);
 
 // A rank's evidence on its way to the front: what stands behind a handle of capture.h, where each
 // function is described. One thread at a time.
@@ -55,6 +66,9 @@ class Session {
   void forget_before(std::int64_t step) { copies_.forget_before(step); }
   // `written` has an entry a slot. The number of slots in the file.
   std::int32_t payload(const PayloadRequest& request, std::span<std::uint8_t> written);
+
+  // Writes a file of these arrays; the digest of them all.
+  Digest arrays(const std::string& path, std::span<const NamedView> arrays);
 
   Digest digest(const View& tensor);
   bool is_zero(const View& tensor);

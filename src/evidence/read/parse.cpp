@@ -45,6 +45,7 @@ class Fields {
   }
   std::optional<bool> flag(std::string_view key) const { return optional<bool>(key); }
   bool is_list(std::string_view key) const { return has(key) && object_[key].is_array(); }
+  bool is_null(std::string_view key) const { return !has(key) || object_[key].is_null(); }
   bool has(std::string_view key) const { return object_[key].error() == simdjson::SUCCESS; }
 
   // A list of strings; a missing key is an empty list. The word `all` also stands for one.
@@ -306,6 +307,22 @@ PayloadRecord payload_from(const Fields& fields) {
   return record;
 }
 
+LogProbRecord log_probs_from(const Fields& fields) {
+  LogProbRecord record;
+  read_moment(fields, record);
+  record.name = fields.text("name");
+  record.source = fields.text_or("source", "");
+  record.file = fields.text("file");
+  record.keys = fields.texts("keys");
+  record.bytes = fields.count_or("bytes", 0);
+  record.digest = fields.text_or("digest", "");
+  record.aliased = fields.flag("aliased").value_or(false);
+  if (!fields.is_null("updates")) record.updates = fields.integer("updates");
+  if (record.updates.value_or(0) < 0) throw std::runtime_error("updates is negative");
+  record.text = fields.text_or("text", "");
+  return record;
+}
+
 Record record_from(const Fields& fields) {
   const std::string type = fields.text("type");
   if (type == "tensor") return tensor_from(fields);
@@ -315,6 +332,7 @@ Record record_from(const Fields& fields) {
   if (type == "group") return group_from(fields);
   if (type == "wrapper") return wrapper_from(fields);
   if (type == "payload") return payload_from(fields);
+  if (type == "logprob") return log_probs_from(fields);
   if (type == "bye") {
     return ByeRecord{static_cast<int>(fields.integer("status")), fields.count("lines")};
   }

@@ -14,7 +14,7 @@ namespace gradcheck {
 struct UnknownRecord {};
 
 using Record = std::variant<UnknownRecord, HelloRecord, TensorRecord, GroupRecord, WrapperRecord,
-                            MarkRecord, EventRecord, PayloadRecord, ByeRecord>;
+                            MarkRecord, EventRecord, PayloadRecord, LogProbRecord, ByeRecord>;
 
 struct ParsedLine {
   Record record;

@@ -35,6 +35,10 @@ std::string describe(const EventRecord& record) {
          std::to_string(record.step);
 }
 
+std::string describe(const LogProbRecord& record) {
+  return "log-probs " + record.name + " step " + std::to_string(record.step);
+}
+
 bool is_group_of(const GroupRecord& group, int world_size) {
   const std::set<int> ranks(group.ranks.begin(), group.ranks.end());
   return !ranks.empty() && ranks.size() == group.ranks.size() && *ranks.rbegin() < world_size;
@@ -157,6 +161,9 @@ AcceptedLine EvidenceReader::store(int rank, const ParsedLine& line) {
         } else if constexpr (std::is_same_v<T, PayloadRecord>) {
           evidence.payloads.push_back(record);
           return {LineKind::payload, record.step};
+        } else if constexpr (std::is_same_v<T, LogProbRecord>) {
+          evidence.last_record = describe(record);
+          evidence.log_probs.push_back(record);
         } else if constexpr (std::is_same_v<T, ByeRecord>) {
           if (record.lines != line.sequence) return refuse(rank, "bye counts other lines");
           evidence.bye = record;

@@ -179,6 +179,18 @@ std::string to_line(const PayloadRecord& record, std::uint64_t sequence) {
   return line.finish();
 }
 
+std::string to_line(const LogProbRecord& record, std::uint64_t sequence) {
+  JsonLine line = begin("logprob", sequence);
+  put_moment(line, record.step, record.micro);
+  line.text("name", record.name).text("source", record.source).text("file", record.file);
+  line.texts("keys", record.keys).count("bytes", record.bytes);
+  put_text(line, "digest", record.digest);
+  line.boolean("aliased", record.aliased);
+  if (record.updates) line.integer("updates", *record.updates);
+  put_text(line, "text", record.text);
+  return line.finish();
+}
+
 std::string to_line(const ByeRecord& record, std::uint64_t sequence) {
   JsonLine line = begin("bye", sequence);
   line.integer("status", record.status).count("lines", record.lines);

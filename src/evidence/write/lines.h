@@ -17,6 +17,7 @@ std::string to_line(const GroupRecord& record, std::uint64_t sequence);
 std::string to_line(const WrapperRecord& record, std::uint64_t sequence);
 std::string to_line(const MarkRecord& record, std::uint64_t sequence);
 std::string to_line(const EventRecord& record, std::uint64_t sequence);
+std::string to_line(const LogProbRecord& record, std::uint64_t sequence);
 std::string to_line(const PayloadRecord& record, std::uint64_t sequence);
 std::string to_line(const ByeRecord& record, std::uint64_t sequence);
 

@@ -144,6 +144,7 @@ def test_order_within_a_step(ranks: tuple[Connection, Connection]) -> None:
         "wrapper_forward",
         "batch",
         "next_forward",
+        "start",  # the weights that this step's gradients are made at
         "grad_cleared",
         "backward",
         "local",
@@ -188,7 +189,9 @@ def test_only_some_steps_are_checked(ranks: tuple[Connection, Connection]) -> No
     assert starts == [
         (0, "start"),
         (0, "after"),
+        (1, "start"),
         (1, "after"),
+        (2, "start"),
         (2, "after"),
         (10, "start"),
         (10, "after"),

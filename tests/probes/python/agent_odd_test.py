@@ -143,10 +143,8 @@ def test_output_is_the_same_without_the_agent(odd: Ran) -> None:
 
 @pytest.mark.parametrize("model", ["Swapped", "Modes", "Subclass", "Kinds", "Anomaly", "Later"])
 def test_everything_is_recorded(rank: Connection, model: str) -> None:
-    assert [stage for _, _, stage in rank.stages(model)] == [
-        "start",
-        *["local", "reduced", "final", "after"] * 2,
-    ]
+    step = ["start", "local", "reduced", "final", "after"]
+    assert [stage for _, _, stage in rank.stages(model)] == step * 2
     states = {line["state"] for line in rank.tensors("local", 1, 0, model).values()}
     assert states <= {"finite", "zero"}
 

@@ -196,10 +196,8 @@ def test_closure_that_runs_several_backwards(ranks: tuple[Connection, Connection
 
 
 def test_closure(ranks: tuple[Connection, Connection]) -> None:
-    assert [stage for _, _, stage in ranks[0].stages("Closure")] == [
-        "start",
-        *["local", "reduced", "final", "after"] * 2,
-    ]
+    step = ["start", "local", "reduced", "final", "after"]
+    assert [stage for _, _, stage in ranks[0].stages("Closure")] == step * 2
 
 
 def test_scaler_that_skips(ranks: tuple[Connection, Connection]) -> None:

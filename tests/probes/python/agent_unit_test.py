@@ -107,7 +107,7 @@ class Recording:
         self.steps = SimpleNamespace(
             forward_begins=lambda wrapper: calls.append("begins"),
             forward_entered=lambda wrapper, inputs: calls.append(("entered", inputs)),
-            backward_begins=lambda: calls.append("backward begins"),
+            backward_begins=lambda outputs: calls.append("backward begins"),
             backward_ends=lambda: calls.append("backward ends"),
             backwards_overlap=lambda: calls.append("overlap"),
             in_backward=0,
@@ -184,5 +184,20 @@ def test_storage_that_is_gone_is_not_read() -> None:
     strided = torch.ones(4, 4).t()
     assert reader.fill(view, strided).unreadable == 0
     assert (view.ndim, view.dtype) == (2, 1)
-    for other in (torch.ones(2, device="meta"), torch.ones(2).to_sparse()):
-        assert reader.fill(view, other).unreadable == 1
+    assert reader.fill(view, torch.ones(2, device="meta")).unreadable == 1
+
+
+def test_sparse_tensors_are_read_as_dense_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    from gradcheck.agent import tensors
+    from gradcheck.agent.library import View
+
+    reader = tensors.Reader()
+    twice = torch.sparse_coo_tensor([[1, 1]], [2.0, 3.0], (3,))
+    view = reader.fill(View(), twice)
+    assert (view.unreadable, view.ndim, view.data) == (0, 1, view.dense.data_ptr())
+    assert view.dense.tolist() == [0, 5, 0]
+    reader.fill(view, torch.ones(3))
+    assert view.dense is None
+    monkeypatch.setattr(tensors, "_MAX_DENSE", 8)
+    assert reader.fill(view, twice).unreadable == 1

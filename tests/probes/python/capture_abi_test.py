@@ -72,7 +72,7 @@ def test_records_through_ctypes(path: Path, tmp_path: Path) -> None:
     library = ctypes.CDLL(str(path))
     library.gradcheck_open_file.restype = ctypes.c_void_p
     library.gradcheck_error.restype = ctypes.c_char_p
-    assert library.gradcheck_abi() == 1
+    assert library.gradcheck_abi() == 2
     lines = tmp_path / "lines"
     handle = ctypes.c_void_p(library.gradcheck_open_file(str(lines).encode()))
     slot = library.gradcheck_slot(handle, b"Net", b"weight", None)

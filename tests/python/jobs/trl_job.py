@@ -73,7 +73,9 @@ def make_data(trainer: str, word_count: int) -> Dataset:
     source = torch.Generator().manual_seed(3)
 
     def words(count: int) -> str:
-        return " ".join(f"w{i}" for i in torch.randint(word_count, (count,), generator=source).tolist())
+        return " ".join(
+            f"w{i}" for i in torch.randint(word_count, (count,), generator=source).tolist()
+        )
 
     rows = [(words(5), words(6), words(7)) for _ in range(ROWS)]
     if trainer == "sft":

@@ -29,10 +29,10 @@ class Brackets:
         self._overlap = agent.shield(agent.steps.backwards_overlap)
         self._owner = 0  # thread of the outermost one
 
-    def run(self, is_backward: bool, engine: Callable[[], Any]) -> Any:
-        return self.backward(engine) if is_backward else self.grad(engine)
+    def run(self, is_backward: bool, engine: Callable[[], Any], outputs: Any) -> Any:
+        return self.backward(engine, outputs) if is_backward else self.grad(engine)
 
-    def backward(self, engine: Callable[[], Any]) -> Any:
+    def backward(self, engine: Callable[[], Any], outputs: Any = ()) -> Any:
         with self._lock:
             self._steps.in_backward += 1
             is_outermost = self._steps.in_backward == 1
@@ -40,7 +40,7 @@ class Brackets:
                 self._owner = get_ident()
         try:
             if is_outermost:
-                self._begins()
+                self._begins(outputs)
             elif get_ident() != self._owner and _is_program_thread():
                 self._overlap()
             return engine()
@@ -80,7 +80,8 @@ def hook_graph(agent: Agent, module: ModuleType) -> None:
     @functools.wraps(original)
     def _engine_run_backward(*args: Any, **kwargs: Any) -> Any:
         engine = functools.partial(original, *args, **kwargs)
-        return brackets.run(bool(kwargs.get("accumulate_grad")), engine)
+        outputs = args[0] if args else ()
+        return brackets.run(bool(kwargs.get("accumulate_grad")), engine, outputs)
 
     module._engine_run_backward = opaque(_engine_run_backward)  # type: ignore[attr-defined]
 

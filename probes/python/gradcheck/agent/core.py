@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .boot import Seen
     from .channel import Channel
     from .ending import End
+    from .log_probs import LogProbs
+    from .model import Model
 
 _MAX_ERRORS = 5
 
@@ -39,11 +41,12 @@ class Agent:
         self.recorder = Recorder(self)
         self.steps = Steps(self)
         self.updates = Updates(self)
+        self.log_probs: LogProbs | None = None
         self.end: End | None = None
         self.is_ended = False
         self._pid = os.getpid()
         self._errors = 0
-        self._early_notes: list[str] = []
+        self._early_notes: list[tuple[str, Model | None]] = []
         self.at_open: list[Callable[[], None]] = []  # called when the channel has opened
 
     # --- calls from the job
@@ -96,14 +99,19 @@ class Agent:
     def _connect(self) -> None:
         from .channel import Channel
         from .ending import watch_end
-        from .world import find_world, hello
+        from .world import find_world, hello, is_child_of_a_rank
 
-        channel = Channel(self.job, find_world())
+        world = find_world()
+        if world.is_claimed and is_child_of_a_rank(self.seen.directory):
+            self.is_ended = True
+            self.seen.tell("helper")
+            return
+        channel = Channel(self.job, world)
         channel.send(hello(self.job.run, channel.world))
         self.channel = channel
         self.seen.tell("wrapped")
-        for text in self._early_notes:
-            self.note(text)
+        for text, model in self._early_notes:
+            self.note(text, model)
         for call in self.at_open:
             call()
         watch_end(self)
@@ -119,13 +127,15 @@ class Agent:
 
     # --- events
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, model: Model | None = None) -> None:
+        """Of one model, or of none in particular."""
         if self.channel is None:
-            self._early_notes.append(text)
+            self._early_notes.append((text, model))
             return
         try:
             step, micro = self.moment()
-            self.channel.event("note", step, micro, text=text)
+            name = None if model is None else model.name
+            self.channel.event("note", step, micro, model=name, text=text)
         except Exception:
             return  # nobody left to tell
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from .core import Agent
-    from .model import Comm
+    from .model import Comm, Model
 
 
 def hook_ddp(agent: Agent, module: ModuleType) -> None:
@@ -29,18 +29,37 @@ def hook_ddp(agent: Agent, module: ModuleType) -> None:
 
 
 def hook_join(agent: Agent, module: ModuleType) -> None:
-    """Says that ranks may run different numbers of steps; the judge looks for this very note."""
+    """Says of which models ranks may run different numbers of steps; the judge looks for this very
+    note."""
     kind: Any = module.Join  # type: ignore[attr-defined]
     original = kind.__enter__
-    noted = agent.shield(lambda: agent.note("join"))
+
+    def note_joined(join: Any) -> None:
+        for model in _joined(agent, getattr(join, "_joinables", None)):
+            agent.note("join", model)
+
+    noted = agent.shield(note_joined)
 
     @functools.wraps(original)
     def __enter__(self: Any) -> Any:
         if getattr(self, "_enable", True):
-            noted()
+            noted(self)
         return original(self)
 
     kind.__enter__ = unseen(__enter__)
+
+
+# None stands for all models: where what is joined cannot be asked.
+def _joined(agent: Agent, joinables: Any) -> list[Model | None]:
+    if joinables is None:
+        return [None]
+    joined: list[Model | None] = []
+    for joinable in joinables:
+        if hasattr(joinable, "param_groups"):
+            joined += agent.registry.models_of(joinable)
+        elif hasattr(joinable, "require_backward_grad_sync"):
+            joined.append(agent.registry.model_of(joinable))
+    return joined
 
 
 def _hook_construction(agent: Agent, kind: Any) -> None:

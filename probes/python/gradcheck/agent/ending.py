@@ -66,6 +66,7 @@ class End:
             self.raised(last)
         try:
             agent.updates.finish_all()
+            agent.steps.finish()
         except Exception as error:
             agent.failed(error)
         channel.enter("exit", *agent.moment())

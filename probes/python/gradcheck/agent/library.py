@@ -7,7 +7,7 @@ import ctypes
 from ctypes import c_char_p, c_double, c_int32, c_int64, c_uint8, c_uint64, c_void_p
 from typing import Any
 
-ABI = 1
+ABI = 2
 
 # Values of gradcheck::Stage, gradcheck::TensorKind and gradcheck::DType.
 STAGES = ("start", "local", "reduced", "final", "after", "next_forward")
@@ -37,7 +37,8 @@ LINE_BYTES = 1 << 20
 
 
 class View(ctypes.Structure):
-    """gradcheck_view. `form` is what the four fields in the middle were filled from."""
+    """gradcheck_view. `form` is what the four fields in the middle were filled from; `dense` keeps
+    what `data` points to, where that is a copy."""
 
     _fields_ = [
         ("data", c_void_p),
@@ -48,6 +49,7 @@ class View(ctypes.Structure):
         ("unreadable", c_int32),
     ]
     form: Any = None
+    dense: Any = None
 
 
 _VIEW = ctypes.POINTER(View)
@@ -86,6 +88,10 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
             c_uint64,
             ctypes.POINTER(c_uint8),
         ],
+    ),
+    "arrays": (
+        c_int32,
+        [c_void_p, c_char_p, ctypes.POINTER(c_char_p), _VIEW, c_int32, c_char_p],
     ),
     "digest": (c_int32, [c_void_p, _VIEW, c_char_p]),
     "is_zero": (c_int32, [c_void_p, _VIEW]),

@@ -15,11 +15,13 @@ class Entry:
 
     __slots__ = (
         "announced",
+        "arriving",
         "big",
         "final_at",
         "hook",
         "hook_id",
         "implementation",
+        "late_id",
         "model",
         "name",
         "param",
@@ -36,6 +38,8 @@ class Entry:
         self.view = View()
         self.hook: Callable[[Any], None] | None = None
         self.hook_id: int | None = None
+        self.late_id: int | None = None  # of the hook behind the program's own, where there is one
+        self.arriving: Any = None  # between the two hooks: the gradient, and what was there before
         self.implementation = 0  # address of the C++ tensor that the hook lies on
         self.announced = False  # that it holds nothing: since then nothing arrived
         self.final_at = (-1, -1)  # step, micro
@@ -144,6 +148,9 @@ class Model:
         self.trainable: list[Entry] = []
         self.buffer_slots: dict[str, tuple[int, View]] = {}
 
+        self.has_start = False  # of the open step it was recorded when it opened
+        self.versions = 0  # of what is trained, summed up, at the first backward of the step
+        self.has_moved = False  # between two backwards of one step; was noted
         self.copies_fit = True  # of one step, into what may be kept
         self.clears = 0  # in the open step, after its first backward
         self.is_reached = False  # by the running backward
@@ -154,8 +161,10 @@ class Model:
         self.pending: int | None = None  # micro whose `reduced` is still to be recorded
         self.next_forward_due = False
         self.has_own_hooks = False  # was noted
+        self.is_rewritten = False  # by post-accumulate hooks; was noted
         self.inner_forwards = 0
         self.inner_depth = 0
+        self.shared_finals: dict[int, str] = {}  # digests, by id of entries that optimizers share
         self.stepped_by: list[int] = []  # ids of optimizers that took this step
         self.after_done: set[int] = set()  # ids of entries recorded at `after`
         self.marked: dict[tuple[int, int, int], int] = {}  # step, micro, stage → tensors

@@ -102,6 +102,12 @@ class Registry:
             self.is_dirty = True
         return info
 
+    def models_of(self, optimizer: Any) -> list[Model]:
+        """Whose parameters it holds."""
+        if self.is_dirty:
+            self.resolve()
+        return self.info(optimizer).models
+
     def _resolve_again(self) -> None:
         for info in self.optimizers.values():
             info.is_resolved = info.is_ignored
@@ -143,6 +149,17 @@ class Registry:
                 model = Model(self._name_for(unwrapped(module)), ModuleSource(module))
                 self._refuse(model, kind)
                 self.models.append(model)
+
+    @property
+    def has_unsupported(self) -> bool:
+        return bool(self._unsupported) or any(not model.is_supported for model in self.models)
+
+    def held(self) -> set[int]:
+        """Ids of what some model or optimizer is known to hold."""
+        ids = set(self._owners())
+        for optimizer in self.optimizers:
+            ids.update(id(parameter) for parameter in parameters_of(optimizer))
+        return ids
 
     def _owners(self) -> dict[int, Model]:
         owners: dict[int, Model] = {}

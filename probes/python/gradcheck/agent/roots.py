@@ -91,3 +91,14 @@ def find_roots(parameters: list[Any]) -> list[Any]:
             missing -= ids
             chosen.append((first[key], unwrapped(root)))
     return [root for _, root in sorted(chosen, key=lambda pair: pair[0])]
+
+
+def places_of(parameters: list[Any]) -> list[str]:
+    """Where they are held, as "Linear.weight"; those that are in no module are left out."""
+    wanted = {id(parameter) for parameter in parameters}
+    return [
+        f"{class_name(module)}.{name}"
+        for module in _modules()
+        for name, parameter in module.__dict__["_parameters"].items()
+        if id(parameter) in wanted
+    ]

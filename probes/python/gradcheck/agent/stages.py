@@ -46,6 +46,10 @@ class Recorder:
         count += self._ties(model, 0, START) + self._buffers(model, 0, START)
         self._close(model, 0, START, count)
 
+    def weights(self, model: Model) -> None:
+        """`start` of a step that follows a recorded one: what its gradients are made at."""
+        self._close(model, 0, START, self._parameters(model, model.entries, 0, START))
+
     def after(self, model: Model, entries: list[Entry]) -> None:
         """Also buffers and tied names, the first time in a step."""
         micro = model.last_micro

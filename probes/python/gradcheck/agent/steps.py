@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .declare import declare, declare_unsupported
+from .leaves import Leaves
 from .model import Entry, Model
 from .tensors import tensors_in
 from .watch import Watch
@@ -30,7 +31,8 @@ class Steps:
         self._world_changed = False
         self.in_backward = 0  # depth over all threads
         self.in_grad = 0  # calls of autograd.grad that run
-        self.watch = Watch(agent, self.arrived, self.inner_forward)
+        self.watch = Watch(agent, self.arrived, agent.recorder.arrived, self.inner_forward)
+        self._leaves = Leaves(agent)
 
     def start_anew(self) -> None:
         """In a forked child."""
@@ -86,7 +88,8 @@ class Steps:
         self._forget_copies(model)
         if not model.is_declared:
             declare(self._agent, model)
-        if not was_checked:
+        model.has_start = not was_checked
+        if model.has_start:
             self._agent.recorder.start(model)
 
     # A channel opens once: what it said of the world must still hold where gradients are recorded.
@@ -182,8 +185,8 @@ class Steps:
             self._agent.registry.resolve()
             declare_unsupported(self._agent)
 
-    def backward_begins(self) -> None:
-        """The outermost one."""
+    def backward_begins(self, outputs: Any = ()) -> None:
+        """The outermost one, of these tensors or edges."""
         agent = self._agent
         self.resolve()
         if agent.channel is not None:
@@ -199,6 +202,8 @@ class Steps:
         if not active or agent.channel is None:
             return
         self._site = agent.sites.find()
+        if any(model.is_due and (model.micro == 0 or not model.is_open) for model in self._models):
+            self._leaves.look(outputs)
         agent.channel.enter("backward", *agent.moment())
 
     def _prepare(self, model: Model) -> bool:
@@ -215,8 +220,10 @@ class Steps:
         if not model.is_reached:
             self._reach(model)
         if model.is_recording:
+            is_late = self.watch.late.begin(entry, gradient)
             entry.announced = False
-            self._agent.recorder.arrived(entry, gradient)
+            if not is_late:
+                self._agent.recorder.arrived(entry, gradient)
 
     # Before the first gradient of this backward is added.
     def _reach(self, model: Model) -> None:
@@ -225,6 +232,7 @@ class Steps:
         if not model.is_recording:
             return
         self.flush(model, copy=False)
+        self._look_at_weights(model)
         cleared = []
         for entry in model.trainable:
             if not entry.announced and self._agent.recorder.is_empty(entry):
@@ -233,6 +241,21 @@ class Steps:
         if cleared:
             model.clears += model.micro > 0
             self.event("grad_cleared", model, model.micro, names=model.names_of(cleared))
+
+    # Gradients may be made at other weights than the ranks agreed on before, which are put back
+    # before anybody looks at them again.
+    def _look_at_weights(self, model: Model) -> None:
+        versions = sum(entry.param._version for entry in model.trainable)
+        if model.micro == 0:
+            model.versions = versions
+            if not model.has_start:
+                self._agent.recorder.weights(model)
+        elif versions != model.versions and not model.has_moved:
+            model.has_moved = True
+            self._agent.note(
+                f"weights of {model.name} change between two backwards of one step: whether ranks "
+                "agree on them in between is not checked"
+            )
 
     def backwards_overlap(self) -> None:
         """Two threads of the program run backwards at once: nobody knows whose hook fires."""
@@ -281,6 +304,10 @@ class Steps:
         if model.pending is not None and model.is_recording:
             micro, model.pending = model.pending, None
             self._agent.recorder.reduced(model, micro, copy)
+
+    def finish(self) -> None:
+        """At the end of the program."""
+        self._leaves.finish()
 
     def give_up(self, model: Model, why: str) -> None:
         """Nothing of this model is recorded from now on."""

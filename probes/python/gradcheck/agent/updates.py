@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from .model import Entry, Model
@@ -21,6 +22,7 @@ class Updates:
         self._agent = agent
         self._first: Model | None = None  # the model that stepped first
         self._is_done = False  # step_done was sent
+        self.count = 0  # optimizer steps of this process
 
     def start_anew(self) -> None:
         """In a forked child."""
@@ -28,6 +30,7 @@ class Updates:
 
     def step_begins(self, optimizer: Any, has_closure: bool) -> bool:
         """True where the closure is to be watched."""
+        self.count += 1
         agent = self._agent
         agent.steps.resolve()
         info = agent.registry.info(optimizer)
@@ -76,10 +79,42 @@ class Updates:
     def take_final(self, model: Model, optimizer: Any) -> None:
         self._agent.steps.flush(model, copy=True)
         moment = (model.step, model.last_micro)
-        entries = [e for e in self._share(model, optimizer) if e.final_at != moment]
-        entries = [entry for entry in entries if entry.param.requires_grad]
+        entries = [e for e in self._share(model, optimizer) if e.param.requires_grad]
+        again = [entry for entry in entries if entry.final_at == moment]
+        entries = [entry for entry in entries if entry.final_at != moment]
+        self._compare_shared(model, again)
         if entries and not self._is_untouched(model):
             self._agent.recorder.final(model, entries)
+            self._remember_shared(model, entries)
+
+    # `final` is what the first optimizer takes. A second one that holds the same parameter should
+    # find the same gradient.
+    def _remember_shared(self, model: Model, entries: list[Entry]) -> None:
+        holders: Counter[int] = Counter()
+        for optimizer, info in self._agent.registry.optimizers.items():
+            if model in info.models and not info.is_ignored:
+                holders.update(id(parameter) for parameter in parameters_of(optimizer))
+        digest = self._agent.recorder.digest
+        model.shared_finals = {
+            id(entry): digest([entry.param.grad])
+            for entry in entries
+            if holders[id(entry.param)] > 1 and entry.param.grad is not None
+        }
+
+    def _compare_shared(self, model: Model, entries: list[Entry]) -> None:
+        known, digest = model.shared_finals, self._agent.recorder.digest
+        changed = [
+            entry.name
+            for entry in entries
+            if entry.param.grad is not None
+            and known.get(id(entry), "") not in ("", digest([entry.param.grad]))
+            and not self._agent.recorder.is_empty(entry)
+        ]
+        if changed:
+            self._agent.note(
+                f"not checked: {model.name}: {len(changed)} gradients were changed between two "
+                f"optimizers that take them, first {changed[0]}"
+            )
 
     # No backward reached it and it holds no gradient: this step is another model's.
     @staticmethod

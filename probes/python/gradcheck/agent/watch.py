@@ -12,6 +12,7 @@ from weakref import ref
 from .guard import unseen
 from .library import BIG
 from .model import Entry, Model
+from .own_hooks import LateHooks
 from .tensors import is_plain_type
 
 if TYPE_CHECKING:
@@ -23,11 +24,16 @@ _CALL = "_compiled_call_impl"  # what Module.__call__ prefers; never pickled or 
 
 class Watch:
     def __init__(
-        self, agent: Agent, arrived: Callable[[Entry, Any], None], entered: Callable[..., None]
+        self,
+        agent: Agent,
+        arrived: Callable[[Entry, Any], None],
+        record: Callable[[Entry, Any], None],
+        entered: Callable[..., Any],
     ) -> None:
         self._agent = agent
         self._arrived = agent.shield(arrived)
         self._entered = agent.shield(entered)
+        self.late = LateHooks(agent, record)
 
     # --- parameters
 
@@ -38,6 +44,8 @@ class Watch:
         for entry in model.entries:
             if entry.param.requires_grad:
                 self._place(entry)
+                if entry.hook_id is not None:
+                    self.late.place(entry)
         self._list_trainable(model)
 
     def enumerate(self, model: Model) -> None:
@@ -99,8 +107,8 @@ class Watch:
                 "what they leave"
             )
 
-    @staticmethod
-    def _remove(entry: Entry) -> None:
+    def _remove(self, entry: Entry) -> None:
+        self.late.remove(entry)
         hooks = None if entry.param is None else entry.param._backward_hooks
         if hooks is not None and entry.hook_id is not None:
             hooks.pop(entry.hook_id, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 # Can change what the program computes or how its ranks meet; nothing else of the environment.
@@ -35,6 +36,7 @@ _ENVIRONMENT = (
 _PACKAGES = ("accelerate", "deepspeed", "lightning", "pytorch_lightning", "torch", "transformers")
 _MORE_PACKAGES = ("liger_kernel", "peft", "trl", "verl")
 _MAX_COUNT = 1 << 53
+_MAX_ANCESTORS = 16
 
 
 class World(NamedTuple):
@@ -44,6 +46,30 @@ class World(NamedTuple):
     local_rank: int
     restart: int
     backend: str
+
+    @property
+    def is_claimed(self) -> bool:
+        """By the environment alone: no process group says so."""
+        return self.size > 1 and not self.backend
+
+
+def is_child_of_a_rank(directory: str) -> bool:
+    """True where a process above this one has opened its channel: it hands its rank's variables
+    down to every helper that it starts."""
+    return any(os.path.exists(os.path.join(directory, f"seen-{p}-wrapped")) for p in _ancestors())
+
+
+def _ancestors() -> Iterator[int]:
+    process = os.getppid()
+    for _ in range(_MAX_ANCESTORS):
+        if process <= 1:
+            return
+        yield process
+        try:
+            with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
+                process = int(file.read().rpartition(")")[2].split()[1])
+        except (OSError, ValueError, IndexError):
+            return  # no such file system: the parent alone is known
 
 
 def _integer(name: str, fallback: int) -> int:
