@@ -48,7 +48,11 @@ def fault(kind: str, **fields: Any) -> Patch:
     return {"fault": {"kind": kind} | fields}
 
 
-SUM_HOOK = {"wrapper": {"kind": "ddp", "options": {"hook": "sum"}}}
+def wrapper(**options: Any) -> Patch:
+    return {"wrapper": {"kind": "ddp", "options": options}}
+
+
+SUM_HOOK = wrapper(hook="sum")
 EMBEDDING = "model.embed_tokens.weight"
 
 # scenario, arm, what is switched off, exit code, outcome
@@ -84,6 +88,37 @@ SWITCHED_OFF = [
     ("rank_dies", "redirected", {"fault": None}, 1, "consistent"),
     ("rank_hangs", "redirected", {"fault": None}, 1, "consistent"),
     ("rank_exits_early", "redirected", {"fault": None}, 1, "consistent"),
+    ("dpo_liger_ddp", "redirected", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("dpo_liger_ddp", "unwrapped", {"loss": "chunked", "path": "redirected"}, 1, "consistent"),
+    ("dpo_liger_ddp_chunked", "chunked_and_guard", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("dpo_liger_ddp_chunked", "chunked_alone", {"path": "redirected"}, 1, "consistent"),
+    ("dpo_liger_ddp_guard_only", "above_on_inside", wrapper(optimize_ddp=False), 1, "consistent"),
+    ("dpo_liger_ddp_guard_only", "above_on_inside", {"vocab_size": 16000}, 1, "consistent"),
+    ("dpo_liger_ddp_guard_only", "above_off_inside", wrapper(optimize_ddp=True), 3, "raised"),
+    ("dpo_liger_ddp_guard_only", "below_on_inside", {"vocab_size": 40000}, 3, "raised"),
+    (
+        "dpo_liger_ddp_guard_only",
+        "above_on_outside",
+        {"loss": "chunked", "path": "redirected"},
+        1,
+        "consistent",
+    ),
+    ("dpo_noliger_ddp", "wrapped", fault("skip_reduction"), 1, "inconsistent"),
+    ("dpo_objectives", "mixture", fault("skip_reduction"), 1, "inconsistent"),
+    ("dpo_objectives", "sigmoid", {"loss_scale": 0}, 3, "inconclusive"),
+    ("kto_apo_zero", "redirected", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("kto_weights", "redirected", {"path": "unwrapped"}, 1, "inconsistent"),
+    (
+        "kto_weights",
+        "redirected",
+        {"desirable_weight": 0, "undesirable_weight": 0},
+        3,
+        "inconclusive",
+    ),
+    ("kto_one_sided_rank", "redirected", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("kto_liger_fused_ddp", "redirected", {"loss": "chunked"}, 1, "consistent"),
+    ("kto_liger_fused_ddp", "chunked", {"loss": "fused"}, 3, "raised"),
+    ("minimind_dpo", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
 ]
 
 
