@@ -118,7 +118,23 @@ SWITCHED_OFF = [
     ("kto_one_sided_rank", "redirected", {"path": "unwrapped"}, 1, "inconsistent"),
     ("kto_liger_fused_ddp", "redirected", {"loss": "chunked"}, 1, "consistent"),
     ("kto_liger_fused_ddp", "chunked", {"loss": "fused"}, 3, "raised"),
+    ("qwen2_sft_ddp", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("minimind_full_sft", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("minimind_lora", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("critic_tied", "wrapped", {"model": "minimind_critic_untied"}, 3, "raised"),
+    ("critic_untied", "wrapped", {"model": "minimind_critic"}, 1, "consistent"),
+    ("critic_untied_find_unused", "wrapped", wrapper(find_unused_parameters=False), 3, "raised"),
+    (
+        "moe_unused_expert",
+        "touched",
+        {"idle_expert": "always", "touch_idle_expert": False},
+        3,
+        "raised",
+    ),
+    ("moe_unused_expert", "untouched_everywhere", {"touch_idle_expert": True}, 1, "consistent"),
+    ("moe_unused_expert_on_one_rank", "wrapped", {"touch_idle_expert": True}, 1, "consistent"),
     ("minimind_dpo", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("minimind_pretrain", "wrapped", wrapper(no_sync="all"), 1, "inconsistent"),
 ]
 
 
