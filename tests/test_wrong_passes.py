@@ -55,6 +55,8 @@ def wrapper(**options: Any) -> Patch:
 SUM_HOOK = wrapper(hook="sum")
 EMBEDDING = "model.embed_tokens.weight"
 
+TRAINERS = ("agent", "critic", "distillation", "dpo", "gkd", "grpo", "kto", "ppo", "sft")
+
 # scenario, arm, what is switched off, exit code, outcome
 SWITCHED_OFF = [
     ("kto_liger_ddp", "redirected", {"path": "unwrapped"}, 1, "inconsistent"),
@@ -133,7 +135,38 @@ SWITCHED_OFF = [
     ),
     ("moe_unused_expert", "untouched_everywhere", {"touch_idle_expert": True}, 1, "consistent"),
     ("moe_unused_expert_on_one_rank", "wrapped", {"touch_idle_expert": True}, 1, "consistent"),
+    ("sft_ddp", "item_count", fault("skip_reduction"), 1, "inconsistent"),
+    ("sft_masked_rank", "wrapped", fault("skip_reduction"), 1, "inconsistent"),
+    ("sft_liger_ddp", "redirected", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("grpo_ddp", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("grpo_liger_ddp", "redirected", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("grpo_objectives", "cispo", fault("skip_reduction"), 1, "inconsistent"),
+    ("minimind_grpo", "cispo", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("minimind_agent", "cispo", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("minimind_agent_empty_rows", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
+    (
+        "minimind_ppo",
+        "wrapped",
+        {"path": "unwrapped", "critic": {"path": "unwrapped"}},
+        1,
+        "inconsistent",
+    ),
+    (
+        "ppo_actor_fixed_critic_not",
+        "critic_unwrapped",
+        {"critic": {"path": "wrapped"}},
+        1,
+        "consistent",
+    ),
+    ("ppo_actor_fixed_critic_not", "critic_unwrapped", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("ppo_early_stop", "wrapped", fault("skip_reduction"), 1, "inconsistent"),
+    ("minimind_distillation", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("gkd_liger_ddp", "hidden_states", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("gkd_liger_ddp", "find_unused", wrapper(find_unused_parameters=False), 1, "consistent"),
+    ("zero_advantage", "everywhere", {"rewards": "distinct"}, 1, "consistent"),
+    ("zero_advantage", "on_rank_0", {"rewards": "equal"}, 3, "inconclusive"),
     ("minimind_dpo", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
+    *((f"single_{t}", "after", {"loss_scale": 0}, 3, "inconclusive") for t in TRAINERS),
     ("minimind_pretrain", "wrapped", wrapper(no_sync="all"), 1, "inconsistent"),
 ]
 
