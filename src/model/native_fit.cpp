@@ -30,13 +30,18 @@ std::string misfit_of_paths(const NativeProgram& program) {
 
 std::string misfit_of_objective(const NativeProgram& program) {
   for (const Objective& objective : program.objectives) {
-    const std::string_view owner = trainer_of_objective(objective.name);
-    if (owner == program.trainer) continue;
-    if (owner == "grpo" && program.trainer == "agent") continue;
+    const std::string_view owner = trainer_of(native_objectives(), objective.name);
+    if (owner == trainer_of(native_trainers(), program.trainer)) continue;
     return part("objectives: name", objective.name) + " belongs to " + part("trainer", owner) +
            ", not to " + part("trainer", program.trainer);
   }
   return "";
+}
+
+// The KL term is added to each token of another objective.
+std::string misfit_of_k3(const NativeProgram& program) {
+  if (program.objectives.size() != 1 || program.objectives.front().name != "k3") return "";
+  return "objectives: name \"k3\" needs another objective of " + part("trainer", program.trainer);
 }
 
 // Chunks of a fused loss know nothing of each other, and Liger's loses what it is not passed.
@@ -57,7 +62,7 @@ std::string misfit_of_batch(const NativeProgram& program) {
   return part("trainer", program.trainer) + " needs an even batch_size: chosen and rejected rows";
 }
 
-bool is_critic(std::string_view model) { return model.starts_with("minimind_critic"); }
+bool is_critic(std::string_view model) { return trainer_of(native_models(), model) == "critic"; }
 
 std::string misfit_of_critic(const NativeProgram& program) {
   const std::string trainer = part("trainer", program.trainer);
@@ -111,8 +116,8 @@ std::string misfit_of_keys(const NativeProgram& program) {
 }
 
 using Rule = std::string (*)(const NativeProgram&);
-constexpr Rule kRules[] = {misfit_of_paths,  misfit_of_objective, misfit_of_keys, misfit_of_fused,
-                           misfit_of_critic, misfit_of_experts,   misfit_of_batch};
+constexpr Rule kRules[] = {misfit_of_paths, misfit_of_k3,     misfit_of_objective, misfit_of_keys,
+                           misfit_of_fused, misfit_of_critic, misfit_of_experts,   misfit_of_batch};
 
 }  // namespace
 

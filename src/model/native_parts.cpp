@@ -7,24 +7,33 @@
 namespace gradcheck {
 namespace {
 
+constexpr NativePart of_trainer(std::string_view trainer, std::string_view name,
+                                std::string_view summary) {
+  return {name, summary, FaultNeeds::nothing, trainer};
+}
+
 constexpr NativePart kModels[] = {
     {"qwen3_0_6b", "Qwen3-0.6B topology, tied head: 310 tensors; widths shrunk"},
     {"qwen3_tiny_untied", "two Qwen3 layers, untied head: 25 tensors"},
     {"qwen2_tiny_untied", "two Qwen2 layers, biases and no q/k norm, untied head: 27 tensors"},
     {"minimind", "minimind's dense model, tied head: 90 tensors"},
     {"minimind_untied", "the same with a head of its own: 91 tensors"},
-    {"minimind_critic", "minimind's critic, tied head: 92 tensors"},
-    {"minimind_critic_untied", "minimind's critic with a head that no loss uses: 93 tensors"},
+    of_trainer("critic", "minimind_critic", "minimind's critic, tied head: 92 tensors"),
+    of_trainer("critic", "minimind_critic_untied",
+               "minimind's critic with a head that no loss uses: 93 tensors"),
     {"minimind_moe", "minimind with four experts a layer, one a token: 170 tensors"},
     {"minimind_lora", "minimind with adapters on its square projections: 32 trainable tensors"},
 };
 constexpr NativePart kTrainers[] = {
-    {"kto", "KTO: reference log-probs, KL term gathered over ranks, class weights"},
-    {"dpo", "DPO: chosen and rejected rows, reference log-probs, weighted objectives"},
+    of_trainer("kto", "kto",
+               "KTO: reference log-probs, KL term gathered over ranks, class weights"),
+    of_trainer("dpo", "dpo",
+               "DPO: chosen and rejected rows, reference log-probs, weighted objectives"),
     {"critic", "value regression, the critic's half of PPO alone"},
     {"sft", "cross-entropy over completion tokens, with or without a count over all ranks"},
-    {"grpo", "GRPO: advantages within groups, old and reference log-probs, weighted objectives"},
-    {"agent", "GRPO over conversations of several turns, tool tokens masked"},
+    of_trainer("grpo", "grpo",
+               "GRPO: advantages within groups, old and reference log-probs, weighted objectives"),
+    of_trainer("grpo", "agent", "GRPO over conversations of several turns, tool tokens masked"),
     {"ppo", "PPO: actor and critic in one backward, roll-outs reused over epochs"},
     {"distillation", "cross-entropy and softened KL to a frozen teacher"},
     {"gkd", "generalised Jensen-Shannon divergence to a frozen teacher"},
@@ -34,10 +43,6 @@ constexpr NativePart kLosses[] = {
     {"dense", "log-probs from whole logits"},
     {"fused", "gradients of hidden states and head computed inside the forward, by functorch"},
 };
-constexpr NativePart of_trainer(std::string_view trainer, std::string_view name,
-                                std::string_view summary) {
-  return {name, summary, FaultNeeds::nothing, trainer};
-}
 // A trainer's first objective is its default.
 constexpr NativePart kObjectives[] = {
     of_trainer("kto", "kto", "w (1 - sigmoid(+-beta (r - kl)))"),
@@ -173,9 +178,9 @@ std::string_view default_path(std::string_view wrapper, std::string_view loss) {
   return loss == "dense" ? "wrapped" : "redirected";
 }
 
-std::string_view trainer_of_objective(std::string_view objective) {
-  const auto* found = std::ranges::find(kObjectives, objective, &NativePart::name);
-  return found == std::end(kObjectives) ? "" : found->trainer;
+std::string_view trainer_of(std::span<const NativePart> parts, std::string_view name) {
+  const auto found = std::ranges::find(parts, name, &NativePart::name);
+  return found == parts.end() ? "" : found->trainer;
 }
 
 }  // namespace gradcheck

@@ -16,7 +16,9 @@ struct NativePart {
   std::string_view name;
   std::string_view summary;
   FaultNeeds needs = FaultNeeds::nothing;  // fault kinds only
-  std::string_view trainer;                // objectives only: whose it is
+  // Objectives and models: the trainer that they are for alone. Trainers: the one whose objectives
+  // they compute.
+  std::string_view trainer;
 };
 
 std::span<const NativePart> native_models();
@@ -44,7 +46,7 @@ FaultNeeds needs_of_fault(std::string_view kind);
 // The path of a program that names none: the one that suits its wrapper and loss.
 std::string_view default_path(std::string_view wrapper, std::string_view loss);
 
-// The trainer that an objective belongs to; empty for one that does not exist.
-std::string_view trainer_of_objective(std::string_view objective);
+// The `trainer` of the part with this name; empty where it has none or does not exist.
+std::string_view trainer_of(std::span<const NativePart> parts, std::string_view name);
 
 }  // namespace gradcheck

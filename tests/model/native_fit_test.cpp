@@ -44,6 +44,14 @@ TEST(NativeFit, NamesAnObjectiveAndTheTrainerItDoesNotBelongTo) {
               AllOf(HasSubstr("\"kto\""), HasSubstr("trainer \"dpo\"")));
 }
 
+TEST(NativeFit, RefusesAKlTermThatHasNothingToBeAddedTo) {
+  EXPECT_THAT(misfit_after([](NativeProgram& p) {
+                p.trainer = "grpo";
+                p.objectives = {{"k3", 0.1}};
+              }),
+              AllOf(HasSubstr("\"k3\""), HasSubstr("trainer \"grpo\"")));
+}
+
 TEST(NativeFit, RefusesWhatTheFusedLossCannotCompute) {
   const auto fused = [](auto change) {
     return misfit_after([&](NativeProgram& p) {

@@ -51,9 +51,9 @@ at::Tensor reference_log_probs(const Bench& bench, const Decoder& reference,
 
 std::vector<Objective> objectives_of(const NativeProgram& program) {
   if (!program.objectives.empty()) return program.objectives;
-  const std::string_view family = program.trainer == "agent" ? "grpo" : program.trainer.c_str();
+  const std::string_view owner = trainer_of(native_trainers(), program.trainer);
   for (const NativePart& part : native_objectives()) {
-    if (part.trainer == family) return {{std::string(part.name), 1}};
+    if (part.trainer == owner) return {{std::string(part.name), 1}};
   }
   return {};
 }

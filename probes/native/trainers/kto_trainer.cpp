@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <stdexcept>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,7 +16,7 @@ class KtoTrainer {
   explicit KtoTrainer(const Bench& bench)
       : bench_(bench),
         reference_(make_reference(bench)),
-        objective_(objectives_of(bench.run.program).front().name) {
+        objectives_(objectives_of(bench.run.program)) {
     if (bench.run.program.batch_size < 2) {
       throw std::invalid_argument(
           "KTO needs batch_size 2 or more: its KL term pairs each prompt "
@@ -40,7 +39,7 @@ class KtoTrainer {
           kto_kl(all, [this](const at::Tensor& own) { return gather_from(bench_, own); });
       if (bench_.run.program.loss == "fused") return fused(policy, all, batch, kl);
       all.policy = policy.sequence_log_probs(batch.sequences);
-      return kto_loss(objective_, all, batch.desirable, kl, options());
+      return weighted(all, batch.desirable, kl);
     });
   }
 
@@ -55,10 +54,20 @@ class KtoTrainer {
     return batch;
   }
 
+  at::Tensor weighted(const KtoLogProbs& all, const at::Tensor& desirable,
+                      const at::Tensor& kl) const {
+    at::Tensor total = at::zeros({}, all.policy.options());
+    for (const Objective& objective : objectives_) {
+      total = total + kto_loss(objective.name, all, desirable, kl, options()) * objective.weight;
+    }
+    return total;
+  }
+
   // One sequence a chunk: Σ loss / B is the mean over the batch.
   at::Tensor fused(const Forward& policy, const KtoLogProbs& all, const PreferenceBatch& batch,
                    const at::Tensor& kl) const {
     const std::int64_t size = batch.desirable.size(0);
+    const double share = objectives_.front().weight / static_cast<double>(size);
     std::vector<FusedChunk> chunks;
     for (std::int64_t row = 0; row < size; ++row) {
       const at::Tensor rows = at::full({1}, row, at::kLong);
@@ -66,7 +75,7 @@ class KtoTrainer {
       const double sign = batch.desirable[row].item<bool>() ? 1 : -1;
       chunks.push_back({rows, [=, this](const at::Tensor& log_probs) {
                           const at::Tensor margin = (log_probs - reference - kl) * options().beta;
-                          return (1 - (margin * sign).sigmoid()).sum() / size;
+                          return (1 - (margin * sign).sigmoid()).sum() * share;
                         }});
     }
     return policy.fused(batch.sequences, std::move(chunks));
@@ -79,7 +88,7 @@ class KtoTrainer {
 
   Bench bench_;
   Decoder reference_;
-  std::string objective_;
+  std::vector<Objective> objectives_;
 };
 
 }  // namespace

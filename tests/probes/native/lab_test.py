@@ -137,3 +137,24 @@ def test_item_count_is_the_mean_over_the_tokens_of_all_ranks(zygote: Zygote) -> 
     means, counted = (run_arm(zygote, 2, sft(count_items=c)) for c in (False, True))
     assert differing(counted, "reduced") == 0
     assert counted[0].digests("reduced") != means[0].digests("reduced")
+
+
+def operations(evidence: RankEvidence) -> list[str]:
+    return [event["op"] for event in evidence.events("collective")]
+
+
+def test_kl_is_gathered_whether_gradients_are_or_not(zygote: Zygote) -> None:
+    """Equal KL terms are no evidence of reduced gradients."""
+    without = operations(run_arm(zygote, 2, sft())[0]).count("all_gather")
+    for path, reduced in (("unwrapped", 0), ("redirected", 1)):
+        for one in run_arm(zygote, 2, program(model="minimind", path=path)):
+            assert operations(one).count("all_reduce") == reduced
+            assert operations(one).count("all_gather") == without + 1
+
+
+@pytest.mark.parametrize("trainer", ["kto", "dpo", "grpo"])
+def test_reference_neither_arms_nor_passes_the_wrapper(zygote: Zygote, trainer: str) -> None:
+    what = program(model="minimind", trainer=trainer)
+    for one in run_arm(zygote, 2, what):
+        assert [event["grad_mode"] for event in one.events("wrapper_forward")] == [True]
+        assert len(one.events("buffers_broadcast")) == 1
