@@ -11,9 +11,11 @@ from conftest import ROOT, Gradcheck
 SCENARIOS = sorted(path.stem for path in (ROOT / "scenarios").glob("*.json"))
 
 
-def run(gradcheck: Gradcheck, *arguments: str, code: int = 0) -> dict[str, Any]:
+def run(
+    gradcheck: Gradcheck, *arguments: str, code: int = 0, timeout: float = 120
+) -> dict[str, Any]:
     """Runs with a JSON report."""
-    result = gradcheck(*arguments, "--format", "json")
+    result = gradcheck(*arguments, "--format", "json", timeout=timeout)
     assert result.code == code, result.out + result.err
     return result.json()
 
@@ -36,7 +38,7 @@ def test_all_of_them_in_one_run(gradcheck: Gradcheck, tmp_path: Path) -> None:
     """The native ones: those of Python jobs take minutes and have a file of their own."""
     for name in SCENARIOS:
         shutil.copy(ROOT / "scenarios" / f"{name}.json", tmp_path)
-    report = run(gradcheck, "--scenario-dir", str(tmp_path), "--all")
+    report = run(gradcheck, "--scenario-dir", str(tmp_path), "--all", timeout=900)
     assert report["summary"]["pass"] == len(SCENARIOS)
     assert [s["name"] for s in report["scenarios"]] == SCENARIOS
 
