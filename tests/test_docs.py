@@ -6,6 +6,8 @@ import json
 import math
 import re
 import struct
+import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -257,3 +259,10 @@ def test_the_example_record_follows_from_the_text_above_it() -> None:
     assert record["l2"] == math.sqrt(sum(x * x for x in values))
     assert (record["min"], record["max"]) == (min(values), max(values))
     assert base64.b64decode(record["sketch"]) == struct.pack("<32d", *sketch_of(values))
+
+
+def test_the_page_of_native_scenarios_is_their_files() -> None:
+    """Made anew by `scripts/scenarios_page > docs/scenarios.md`."""
+    command = [sys.executable, str(ROOT / "scripts" / "scenarios_page")]
+    made = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stdout
+    assert (DOCS / "scenarios.md").read_text() == made

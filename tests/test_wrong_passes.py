@@ -48,8 +48,14 @@ def fault(kind: str, **fields: Any) -> Patch:
     return {"fault": {"kind": kind} | fields}
 
 
-SUM_HOOK = {"wrapper": {"kind": "ddp", "options": {"hook": "sum"}}}
+def wrapper(**options: Any) -> Patch:
+    return {"wrapper": {"kind": "ddp", "options": options}}
+
+
+SUM_HOOK = wrapper(hook="sum")
 EMBEDDING = "model.embed_tokens.weight"
+
+TRAINERS = ("agent", "critic", "distillation", "dpo", "gkd", "grpo", "kto", "ppo", "sft")
 
 # scenario, arm, what is switched off, exit code, outcome
 SWITCHED_OFF = [
@@ -84,6 +90,106 @@ SWITCHED_OFF = [
     ("rank_dies", "redirected", {"fault": None}, 1, "consistent"),
     ("rank_hangs", "redirected", {"fault": None}, 1, "consistent"),
     ("rank_exits_early", "redirected", {"fault": None}, 1, "consistent"),
+    ("dpo_liger_ddp", "redirected", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("dpo_liger_ddp", "unwrapped", {"loss": "chunked", "path": "redirected"}, 1, "consistent"),
+    ("dpo_liger_ddp_chunked", "chunked_and_guard", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("dpo_liger_ddp_chunked", "chunked_alone", {"path": "redirected"}, 1, "consistent"),
+    ("dpo_liger_ddp_guard_only", "above_on_inside", wrapper(optimize_ddp=False), 1, "consistent"),
+    ("dpo_liger_ddp_guard_only", "above_on_inside", {"vocab_size": 16000}, 1, "consistent"),
+    ("dpo_liger_ddp_guard_only", "above_off_inside", wrapper(optimize_ddp=True), 3, "raised"),
+    ("dpo_liger_ddp_guard_only", "below_on_inside", {"vocab_size": 40000}, 3, "raised"),
+    (
+        "dpo_liger_ddp_guard_only",
+        "above_on_outside",
+        {"loss": "chunked", "path": "redirected"},
+        1,
+        "consistent",
+    ),
+    ("dpo_noliger_ddp", "wrapped", fault("skip_reduction"), 1, "inconsistent"),
+    ("dpo_objectives", "mixture", fault("skip_reduction"), 1, "inconsistent"),
+    ("dpo_objectives", "sigmoid", {"loss_scale": 0}, 3, "inconclusive"),
+    ("kto_apo_zero", "redirected", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("kto_weights", "redirected", {"path": "unwrapped"}, 1, "inconsistent"),
+    (
+        "kto_weights",
+        "redirected",
+        {"desirable_weight": 0, "undesirable_weight": 0},
+        3,
+        "inconclusive",
+    ),
+    ("kto_one_sided_rank", "redirected", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("kto_liger_fused_ddp", "redirected", {"loss": "chunked"}, 1, "consistent"),
+    ("kto_liger_fused_ddp", "chunked", {"loss": "fused"}, 3, "raised"),
+    ("qwen2_sft_ddp", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("minimind_full_sft", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("minimind_lora", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("critic_tied", "wrapped", {"model": "minimind_critic_untied"}, 3, "raised"),
+    ("critic_untied", "wrapped", {"model": "minimind_critic"}, 1, "consistent"),
+    ("critic_untied_find_unused", "wrapped", wrapper(find_unused_parameters=False), 3, "raised"),
+    (
+        "moe_unused_expert",
+        "touched",
+        {"idle_expert": "always", "touch_idle_expert": False},
+        3,
+        "raised",
+    ),
+    ("moe_unused_expert", "untouched_everywhere", {"touch_idle_expert": True}, 1, "consistent"),
+    ("moe_unused_expert_on_one_rank", "wrapped", {"touch_idle_expert": True}, 1, "consistent"),
+    ("sft_ddp", "item_count", fault("skip_reduction"), 1, "inconsistent"),
+    ("sft_masked_rank", "wrapped", fault("skip_reduction"), 1, "inconsistent"),
+    ("sft_liger_ddp", "redirected", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("grpo_ddp", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("grpo_liger_ddp", "redirected", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("grpo_objectives", "cispo", fault("skip_reduction"), 1, "inconsistent"),
+    ("minimind_grpo", "cispo", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("minimind_agent", "cispo", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("minimind_agent_empty_rows", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
+    (
+        "minimind_ppo",
+        "wrapped",
+        {"path": "unwrapped", "critic": {"path": "unwrapped"}},
+        1,
+        "inconsistent",
+    ),
+    (
+        "ppo_actor_fixed_critic_not",
+        "critic_unwrapped",
+        {"critic": {"path": "wrapped"}},
+        1,
+        "consistent",
+    ),
+    ("ppo_actor_fixed_critic_not", "critic_unwrapped", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("ppo_early_stop", "wrapped", fault("skip_reduction"), 1, "inconsistent"),
+    ("minimind_distillation", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("gkd_liger_ddp", "hidden_states", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("gkd_liger_ddp", "find_unused", wrapper(find_unused_parameters=False), 1, "consistent"),
+    ("zero_advantage", "everywhere", {"rewards": "distinct"}, 1, "consistent"),
+    ("zero_advantage", "on_rank_0", {"rewards": "equal"}, 3, "inconclusive"),
+    ("buffers_corrupt", "broadcast", wrapper(broadcast_buffers=False), 1, "inconsistent"),
+    ("buffers_corrupt", "no_broadcast", {"fault": None}, 1, "consistent"),
+    ("buffers_two_forwards", "broadcast", {"path": "wrapped"}, 1, "consistent"),
+    ("buffers_two_forwards", "no_broadcast", wrapper(broadcast_buffers=True), 3, "raised"),
+    (
+        "buffers_ignore_name",
+        "short_names",
+        wrapper(ignored=["model.freqs_cos", "model.freqs_sin"]),
+        1,
+        "consistent",
+    ),
+    ("nograd_wrapped_then_bypass", "no_grad_first", {"path": "stray_arm"}, 1, "consistent"),
+    ("stray_arm", "stray_arm", {"path": "no_grad_first"}, 1, "inconsistent"),
+    ("stray_arm", "stray_arm", {"path": "wrapped"}, 1, "consistent"),
+    ("comm_hooks", "allreduce", wrapper(hook="sum"), 1, "inconsistent"),
+    ("comm_hooks", "sum", wrapper(hook="allreduce"), 1, "consistent"),
+    ("micro_steps", "every_micro_step", wrapper(no_sync="all"), 1, "inconsistent"),
+    ("micro_steps", "never_synchronised", wrapper(no_sync="all_but_last"), 1, "consistent"),
+    ("clip_after_reduction", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("carried_over", "kept", {"fault": None}, 1, "consistent"),
+    ("hidden_states_through_wrapper", "hidden_states", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("minimind_dpo", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
+    *((f"single_{t}", "after", {"loss_scale": 0}, 3, "inconclusive") for t in TRAINERS),
+    ("minimind_pretrain", "wrapped", wrapper(no_sync="all"), 1, "inconsistent"),
+    ("weights_after_k_steps", "unwrapped", {"path": "redirected"}, 1, "consistent"),
 ]
 
 

@@ -3,13 +3,13 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <csignal>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "model/glob.h"
 #include "model/native_parts.h"
 #include "model/nearest.h"
 
@@ -63,13 +63,25 @@ bool Faults::corrupts_reduction(std::int64_t step) const {
   return lasts("corrupt_reduction", step);
 }
 
-void check_target(const std::optional<Fault>& fault, const ModelTensors& parameters) {
+bool Faults::keeps_gradients(std::int64_t step) const { return lasts("keep_gradients", step); }
+
+bool Faults::corrupts_buffer(std::string_view tensor, std::int64_t step) const {
+  return fault_ && fault_->kind == "corrupt_buffer" && fault_->step == step &&
+         glob_match(fault_->tensor, tensor);
+}
+
+void check_target(const std::optional<Fault>& fault, const ModelTensors& parameters,
+                  const ModelTensors& buffers) {
   if (!fault || needs_of_fault(fault->kind) != FaultNeeds::tensor) return;
+  const bool wants_buffer = fault->kind == "corrupt_buffer";
   std::vector<std::string> names;
-  for (const ModelTensor& parameter : parameters) names.push_back(parameter.name);
-  if (std::ranges::find(names, fault->tensor) != names.end()) return;
-  throw std::invalid_argument("fault \"" + fault->kind + "\": the model has no parameter \"" +
-                              fault->tensor + "\"" + did_you_mean(fault->tensor, names));
+  for (const ModelTensor& tensor : wants_buffer ? buffers : parameters) {
+    if (glob_match(fault->tensor, tensor.name)) return;
+    names.push_back(tensor.name);
+  }
+  throw std::invalid_argument("fault \"" + fault->kind + "\": the model has no " +
+                              (wants_buffer ? "buffer" : "parameter") + " \"" + fault->tensor +
+                              "\"" + did_you_mean(fault->tensor, names));
 }
 
 }  // namespace gradcheck::native

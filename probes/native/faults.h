@@ -25,6 +25,9 @@ class Faults {
   bool hides_mark(Stage stage, std::int64_t step) const;
   bool skips_reduction(std::int64_t step) const;
   bool corrupts_reduction(std::int64_t step) const;
+  bool keeps_gradients(std::int64_t step) const;
+  // Whether this tensor is to be perturbed in this step.
+  bool corrupts_buffer(std::string_view tensor, std::int64_t step) const;
 
  private:
   bool lasts(std::string_view kind, std::int64_t step) const;
@@ -33,7 +36,8 @@ class Faults {
   int rank_;
 };
 
-// Errors: std::invalid_argument for a fault on a parameter that the model does not have.
-void check_target(const std::optional<Fault>& fault, const ModelTensors& parameters);
+// Errors: std::invalid_argument for a fault on a parameter or buffer that the model does not have.
+void check_target(const std::optional<Fault>& fault, const ModelTensors& parameters,
+                  const ModelTensors& buffers);
 
 }  // namespace gradcheck::native

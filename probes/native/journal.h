@@ -8,8 +8,9 @@
 
 namespace gradcheck::native {
 
-// Name under which the lab records the trained model.
+// Names under which the lab records the models it trains.
 inline constexpr const char* kPolicy = "policy";
+inline constexpr const char* kCritic = "critic";
 
 // What a rank writes down, and where in the run it is: events that are sent without a step and
 // micro get the current ones. Everything is sent from the rank's main thread; backward runs there

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
-#include <source_location>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -12,7 +11,7 @@
 
 #include "model/errors.h"
 #include "model/json/control.h"
-#include "probes/native/models/model_table.h"
+#include "model/native_fit.h"
 
 namespace gradcheck::native {
 namespace {
@@ -21,18 +20,10 @@ namespace {
 // stalls, so this one only has to be longer.
 constexpr double kFrontTimeout = 3600;
 
-std::string site(std::source_location where = std::source_location::current()) {
-  const std::string_view path = where.file_name();
-  const auto start = path.rfind("probes/native");
-  return std::string(path.substr(start == path.npos ? 0 : start)) + ":" +
-         std::to_string(where.line());
-}
-
-EventRecord policy_event(EventType type) {
-  EventRecord event;
-  event.type = type;
-  event.model = kPolicy;
-  return event;
+// Scenario files are held to the same rules; a program may come from elsewhere.
+void check_combination(const NativeProgram& program) {
+  const std::string problem = misfit_of(program);
+  if (!problem.empty()) throw std::invalid_argument(problem);
 }
 
 }  // namespace
@@ -49,14 +40,16 @@ void TrainingRun::run() {
   for (std::int64_t step = 0; step < run_.steps; ++step) this->step(step);
   journal_.enter("finished");
   if (std::getenv("GRADCHECK_TIMING") != nullptr) {  // read by bench/recording_bench.py
-    std::fprintf(stderr, "timing: recording %.6f s, steps %.6f s\n", recorder_->seconds(),
-                 watch_.seconds());
+    double recording = 0;
+    for (const auto& trainee : trainees_) recording += trainee->recorder().seconds();
+    std::fprintf(stderr, "timing: recording %.6f s, steps %.6f s\n", recording, watch_.seconds());
   }
 }
 
 void TrainingRun::rendezvous() {
   journal_.enter("rendezvous");
   faults_.strike("rendezvous", 0);
+  check_combination(run_.program);  // on every rank before any of them waits for another
   if (run_.program.backend != "gloo") {
     throw std::invalid_argument("backend " + run_.program.backend +
                                 " is not in this LibTorch; the lab runs on gloo");
@@ -68,38 +61,26 @@ void TrainingRun::rendezvous() {
 void TrainingRun::construct() {
   journal_.enter("construct");
   faults_.strike("construct", 0);
-  Qwen3 model = make_model(run_.program, run_.seed);
-  check_target(run_.program.fault, model.parameters());
-  std::unique_ptr<Ddp> wrapper;
-  if (run_.program.wrapper.kind == "ddp") {
-    wrapper = std::make_unique<Ddp>(model.parameters(), model.buffers(), *fabric_,
-                                    run_.program.wrapper.options, journal_);
-  }
-  policy_ = std::make_unique<Policy>(std::move(model), std::move(wrapper), run_.program, journal_);
-  policy_->on_enter([this] { on_inner_forward(); });
-  trainer_ = make_trainer({run_, journal_, *policy_, fabric_.get()});
-  const ModelTensors& parameters = policy_->model().parameters();
-  recorder_ = std::make_unique<Recorder>(parameters, policy_->model().buffers(), journal_, faults_);
-  optimizer_ = std::make_unique<AdamW>(parameters);
-  if (faults_.strikes_in("backward")) {  // in the midst of a backward, not before it
-    parameters[parameters.size() / 2].value.register_hook(
-        [this](const at::Tensor&) { faults_.strike("backward", journal_.step()); });
-  }
+  const NativeProgram& program = run_.program;
+  add_trainee(program.trainer == "critic" ? kCritic : kPolicy, program.model, program.path);
+  if (program.critic) add_trainee(kCritic, program.critic->model, program.critic->path);
+  Policy* critic = trainees_.size() > 1 ? &trainees_[1]->policy() : nullptr;
+  trainer_ = make_trainer({run_, journal_, trainees_[0]->policy(), critic, fabric_.get()});
 }
 
-void TrainingRun::on_inner_forward() {
-  if (journal_.step() > buffers_seen_in_step_) {
-    buffers_seen_in_step_ = journal_.step();
-    recorder_->record_next_forward();
-  }
-  if (at::GradMode::is_enabled()) faults_.strike("forward", journal_.step());
+void TrainingRun::add_trainee(const std::string& name, const std::string& model,
+                              const std::string& path) {
+  RunRecord run = run_;
+  run.program.model = model;
+  run.program.path = path;
+  trainees_.push_back(std::make_unique<Trainee>(name, run, fabric_.get(), journal_, faults_));
 }
 
 void TrainingRun::step(std::int64_t step) {
   {
     const auto time = watch_.run();
     journal_.move_to(step, 0);
-    if (step == 0) recorder_->record_start();
+    for (const auto& trainee : trainees_) trainee->start_step(step);
     for (std::int64_t micro = 0; micro < run_.micro_steps; ++micro) micro_step(step, micro);
     optimize();
   }
@@ -113,46 +94,39 @@ bool TrainingRun::runs_unsynchronised(std::int64_t micro) const {
 
 void TrainingRun::micro_step(std::int64_t step, std::int64_t micro) {
   journal_.move_to(step, micro);
-  if (policy_->wrapper()) policy_->wrapper()->set_no_sync(runs_unsynchronised(micro));
+  for (const auto& trainee : trainees_) {
+    Ddp* wrapper = trainee->policy().wrapper();
+    if (wrapper) wrapper->set_no_sync(runs_unsynchronised(micro));
+  }
   const at::Tensor loss = trainer_(step, micro);
   backward(loss * (run_.program.loss_scale / static_cast<double>(run_.micro_steps)));
-  recorder_->record_local();
-  recorder_->record_reduced();
+  for (const auto& trainee : trainees_) {
+    trainee->recorder().record_local();
+    trainee->recorder().record_reduced();
+  }
 }
 
 void TrainingRun::backward(const at::Tensor& loss) {
   journal_.enter("backward");
-  Ddp* wrapper = policy_->wrapper();
-  const bool armed = wrapper && wrapper->armed();
-  EventRecord event = policy_event(EventType::backward);
-  event.site = site();
-  if (wrapper) {
-    event.armed = armed;
-    event.no_sync = wrapper->no_sync();
-  }
-  journal_.event(std::move(event));
+  for (const auto& trainee : trainees_) trainee->before_backward();
   loss.backward();
-  if (wrapper) wrapper->finish_backward(armed);
+  for (const auto& trainee : trainees_) trainee->after_backward();
 }
 
 void TrainingRun::optimize() {
   journal_.enter("optimizer");
   faults_.strike("optimizer", journal_.step());
-  recorder_->record_final();
-  optimizer_->step();
-  EventRecord event = policy_event(EventType::optimizer_step);
-  event.optimizer = "AdamW";
-  journal_.event(std::move(event));
-  recorder_->record_after();
-  optimizer_->clear_gradients();
-  journal_.event(policy_event(EventType::grad_cleared));
+  for (const auto& trainee : trainees_) trainee->optimize(run_.program.clip_norm);
 }
 
 // The only wait for the front.
 void TrainingRun::serve_front() {
-  journal_.event(policy_event(EventType::step_done));
+  EventRecord done;
+  done.type = EventType::step_done;
+  done.model = kPolicy;
+  journal_.event(std::move(done));
   while (const std::optional<Want> want = next_want()) answer(*want);
-  recorder_->forget();
+  for (const auto& trainee : trainees_) trainee->recorder().forget();
 }
 
 // nullopt is `go`, which ends the step.
@@ -166,7 +140,9 @@ std::optional<Want> TrainingRun::next_want() {
 }
 
 void TrainingRun::answer(const Want& want) {
-  Payload payload = write_payload(recorder_->clones(), want, run_.directory, run_.rank);
+  std::vector<const CloneStore*> stores;
+  for (const auto& trainee : trainees_) stores.push_back(&trainee->recorder().clones());
+  Payload payload = write_payload(stores, want, run_.directory, run_.rank);
   if (!payload.problem.empty()) {
     EventRecord note;
     note.text = std::move(payload.problem);

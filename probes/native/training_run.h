@@ -2,16 +2,16 @@
 #pragma once
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "evidence/write/channel.h"
 #include "model/control.h"
 #include "probes/native/fabric/fabric.h"
 #include "probes/native/faults.h"
 #include "probes/native/journal.h"
-#include "probes/native/snapshot/recorder.h"
-#include "probes/native/trainers/optimizer.h"
+#include "probes/native/trainee.h"
 #include "probes/native/trainers/trainer.h"
-#include "probes/native/wrappers/policy.h"
 
 namespace gradcheck::native {
 
@@ -25,6 +25,7 @@ class TrainingRun {
  private:
   void rendezvous();
   void construct();
+  void add_trainee(const std::string& name, const std::string& model, const std::string& path);
   void step(std::int64_t step);
   void micro_step(std::int64_t step, std::int64_t micro);
   void backward(const at::Tensor& loss);
@@ -32,7 +33,6 @@ class TrainingRun {
   void serve_front();
   std::optional<Want> next_want();
   void answer(const Want& want);
-  void on_inner_forward();
   bool runs_unsynchronised(std::int64_t micro) const;
 
   RunRecord run_;
@@ -40,12 +40,9 @@ class TrainingRun {
   Journal& journal_;
   Faults faults_;
   std::unique_ptr<Fabric> fabric_;
-  std::unique_ptr<Policy> policy_;
-  std::unique_ptr<Recorder> recorder_;
-  Stopwatch watch_;  // of the steps, without the wait for the front
-  std::unique_ptr<AdamW> optimizer_;
+  std::vector<std::unique_ptr<Trainee>> trainees_;  // the policy, then the critic if there is one
+  Stopwatch watch_;                                 // of the steps, without the wait for the front
   MicroLoss trainer_;
-  std::int64_t buffers_seen_in_step_ = 0;  // step whose first forward has been recorded
 };
 
 }  // namespace gradcheck::native

@@ -10,13 +10,62 @@ namespace {
 constexpr NativePart kModels[] = {
     {"qwen3_0_6b", "Qwen3-0.6B topology, tied head: 310 tensors; widths shrunk"},
     {"qwen3_tiny_untied", "two Qwen3 layers, untied head: 25 tensors"},
+    {"qwen2_tiny_untied", "two Qwen2 layers, biases and no q/k norm, untied head: 27 tensors"},
+    {"minimind", "minimind's dense model, tied head: 90 tensors"},
+    {"minimind_untied", "the same with a head of its own: 91 tensors"},
+    {"minimind_critic", "minimind's critic, tied head: 92 tensors"},
+    {"minimind_critic_untied", "minimind's critic with a head that no loss uses: 93 tensors"},
+    {"minimind_moe", "minimind with four experts a layer, one a token: 170 tensors"},
+    {"minimind_lora", "minimind with adapters on its square projections: 32 trainable tensors"},
 };
 constexpr NativePart kTrainers[] = {
     {"kto", "KTO: reference log-probs, KL term gathered over ranks, class weights"},
+    {"dpo", "DPO: chosen and rejected rows, reference log-probs, weighted objectives"},
+    {"critic", "value regression, the critic's half of PPO alone"},
+    {"sft", "cross-entropy over completion tokens, with or without a count over all ranks"},
+    {"grpo", "GRPO: advantages within groups, old and reference log-probs, weighted objectives"},
+    {"agent", "GRPO over conversations of several turns, tool tokens masked"},
+    {"ppo", "PPO: actor and critic in one backward, roll-outs reused over epochs"},
+    {"distillation", "cross-entropy and softened KL to a frozen teacher"},
+    {"gkd", "generalised Jensen-Shannon divergence to a frozen teacher"},
 };
 constexpr NativePart kLosses[] = {
     {"chunked", "log-probs by vocabulary tiles, recomputed in backward"},
     {"dense", "log-probs from whole logits"},
+    {"fused", "gradients of hidden states and head computed inside the forward, by functorch"},
+};
+constexpr NativePart of_trainer(std::string_view trainer, std::string_view name,
+                                std::string_view summary) {
+  return {name, summary, FaultNeeds::nothing, trainer};
+}
+// A trainer's first objective is its default.
+constexpr NativePart kObjectives[] = {
+    of_trainer("kto", "kto", "w (1 - sigmoid(+-beta (r - kl)))"),
+    of_trainer("kto", "apo_zero_unpaired", "desirable 1 - sigmoid(beta r), undesirable its mirror"),
+    of_trainer("dpo", "sigmoid", "-log sigmoid(beta margin), smoothed labels"),
+    of_trainer("dpo", "hinge", "max(0, 1 - beta margin)"),
+    of_trainer("dpo", "ipo", "(margin of means over tokens - 1 / (2 beta))^2"),
+    of_trainer("dpo", "robust", "sigmoid, corrected for flipped labels"),
+    of_trainer("dpo", "exo_pair", "reverse KL to the smoothed preference"),
+    of_trainer("dpo", "nca_pair", "noise contrastive alignment of pairs"),
+    of_trainer("dpo", "bco_pair", "binary classifier around the running mean reward"),
+    of_trainer("dpo", "sppo_hard", "squared distance of the ratios to +-1 / (2 beta)"),
+    of_trainer("dpo", "aot", "sigmoid of sorted policy against sorted reference ratios"),
+    of_trainer("dpo", "aot_unpaired", "sigmoid of sorted chosen against sorted rejected ratios"),
+    of_trainer("dpo", "apo_zero", "chosen up, rejected down, each anchored at zero"),
+    of_trainer("dpo", "apo_down", "chosen down, rejected further down"),
+    of_trainer("dpo", "discopop", "logistic and exponential loss, mixed by the margin"),
+    of_trainer("dpo", "sft", "negative log-likelihood of the chosen tokens"),
+    of_trainer("dpo", "sigmoid_norm", "sigmoid of means over tokens"),
+    of_trainer("grpo", "dapo", "clipped ratios over the tokens of all ranks"),
+    of_trainer("grpo", "grpo", "clipped ratios, mean of sequence means"),
+    of_trainer("grpo", "bnpo", "clipped ratios, mean over this rank's tokens"),
+    of_trainer("grpo", "dr_grpo", "clipped ratios over the longest possible batch"),
+    of_trainer("grpo", "cispo", "log-probs weighted by detached, bounded ratios"),
+    of_trainer("grpo", "sapo", "ratios through a soft gate"),
+    of_trainer("grpo", "vespo", "log-probs weighted by a detached sequence weight"),
+    of_trainer("grpo", "luspo", "clipped sequence ratios, times length"),
+    of_trainer("grpo", "k3", "no loss of its own: its weight is beta of a KL to the reference"),
 };
 constexpr NativePart kWrappers[] = {
     {"none", "no wrapper"},
@@ -25,7 +74,11 @@ constexpr NativePart kWrappers[] = {
 constexpr NativePart kPaths[] = {
     {"wrapped", "the wrapper's forward returns logits, the loss is computed outside"},
     {"redirected", "the loss is computed inside the wrapper's forward"},
+    {"hidden_states", "the wrapper's forward returns hidden states, head and loss outside"},
     {"unwrapped", "the loss is computed on the inner module, past the wrapper"},
+    {"no_grad_first", "unwrapped, after a wrapped forward without gradients"},
+    {"stray_arm", "unwrapped, after a wrapped forward whose output is dropped"},
+    {"wrapped_twice", "wrapped, two forwards before one backward"},
     {"direct", "there is no wrapper to go through"},
 };
 constexpr NativePart kBackends[] = {
@@ -40,6 +93,21 @@ constexpr NativePart kData[] = {
     {"per_rank", "every rank has its own batch"},
     {"same", "every rank has rank 0's batch"},
 };
+constexpr NativePart kLabels[] = {
+    {"mixed", "every rank has both kinds"},
+    {"one_sided", "rank 0 has desirable sequences only"},
+    {"all_masked", "rank 0 has no completion token"},
+};
+constexpr NativePart kRewards[] = {
+    {"distinct", "every completion has its own reward"},
+    {"equal", "all of a group have the same reward: no advantage anywhere"},
+    {"equal_on_rank_0", "rank 0's groups have no advantage"},
+};
+constexpr NativePart kIdleExpert[] = {
+    {"never", "tokens go where the router sends them"},
+    {"on_rank_1", "rank 1 sends no token to expert 0"},
+    {"always", "no rank sends a token to expert 0"},
+};
 constexpr NativePart kNoSync[] = {
     {"none", "every micro-step is synchronised"},
     {"all_but_last", "only the last micro-step is synchronised"},
@@ -47,6 +115,8 @@ constexpr NativePart kNoSync[] = {
 };
 constexpr NativePart kHooks[] = {
     {"none", "the reducer's own mean"},
+    {"allreduce", "LibTorch's all-reduce hook"},
+    {"fp16_compress", "LibTorch's hook that reduces in half precision"},
     {"sum", "a hook that sums and forgets to divide"},
 };
 constexpr NativePart kFaultKinds[] = {
@@ -58,6 +128,9 @@ constexpr NativePart kFaultKinds[] = {
     {"skip_mark", "does not close the stage named by `tensor`", FaultNeeds::stage},
     {"skip_reduction", "all-reduce does nothing from `step` on"},
     {"corrupt_reduction", "all-reduce forgets the contribution of `rank`"},
+    {"keep_gradients", "does not clear its gradients after a step, from `step` on"},
+    {"corrupt_buffer", "adds one half to the buffers that `tensor` matches, before `step`",
+     FaultNeeds::tensor},
 };
 constexpr NativePart kFaultPhases[] = {
     {"rendezvous", "before the process group is made"},
@@ -72,11 +145,15 @@ constexpr NativePart kFaultPhases[] = {
 std::span<const NativePart> native_models() { return kModels; }
 std::span<const NativePart> native_trainers() { return kTrainers; }
 std::span<const NativePart> native_losses() { return kLosses; }
+std::span<const NativePart> native_objectives() { return kObjectives; }
 std::span<const NativePart> native_wrappers() { return kWrappers; }
 std::span<const NativePart> native_paths() { return kPaths; }
 std::span<const NativePart> native_backends() { return kBackends; }
 std::span<const NativePart> native_dtypes() { return kDTypes; }
 std::span<const NativePart> native_data() { return kData; }
+std::span<const NativePart> native_labels() { return kLabels; }
+std::span<const NativePart> native_rewards() { return kRewards; }
+std::span<const NativePart> native_idle_expert() { return kIdleExpert; }
 std::span<const NativePart> native_no_sync() { return kNoSync; }
 std::span<const NativePart> native_hooks() { return kHooks; }
 std::span<const NativePart> fault_kinds() { return kFaultKinds; }
@@ -96,15 +173,9 @@ std::string_view default_path(std::string_view wrapper, std::string_view loss) {
   return loss == "dense" ? "wrapped" : "redirected";
 }
 
-std::string misfit_of_path(std::string_view path, std::string_view wrapper, std::string_view loss) {
-  const bool has_wrapper = wrapper != "none";
-  const std::string subject = "path \"" + std::string(path) + "\" ";
-  if (has_wrapper == (path == "direct")) {
-    return subject + (has_wrapper ? "means no wrapper" : "needs a wrapper");
-  }
-  if (path != "wrapped" || loss == "dense") return "";
-  return subject + "returns logits; loss \"" + std::string(loss) +
-         "\" needs hidden states: use \"redirected\" or \"unwrapped\"";
+std::string_view trainer_of_objective(std::string_view objective) {
+  const auto* found = std::ranges::find(kObjectives, objective, &NativePart::name);
+  return found == std::end(kObjectives) ? "" : found->trainer;
 }
 
 }  // namespace gradcheck

@@ -16,16 +16,21 @@ struct NativePart {
   std::string_view name;
   std::string_view summary;
   FaultNeeds needs = FaultNeeds::nothing;  // fault kinds only
+  std::string_view trainer;                // objectives only: whose it is
 };
 
 std::span<const NativePart> native_models();
 std::span<const NativePart> native_trainers();
 std::span<const NativePart> native_losses();
+std::span<const NativePart> native_objectives();
 std::span<const NativePart> native_wrappers();
 std::span<const NativePart> native_paths();
 std::span<const NativePart> native_backends();
 std::span<const NativePart> native_dtypes();
 std::span<const NativePart> native_data();
+std::span<const NativePart> native_labels();
+std::span<const NativePart> native_rewards();
+std::span<const NativePart> native_idle_expert();
 std::span<const NativePart> native_no_sync();
 std::span<const NativePart> native_hooks();
 std::span<const NativePart> fault_kinds();
@@ -39,7 +44,7 @@ FaultNeeds needs_of_fault(std::string_view kind);
 // The path of a program that names none: the one that suits its wrapper and loss.
 std::string_view default_path(std::string_view wrapper, std::string_view loss);
 
-// Why a path does not go with this wrapper and loss; empty where it does.
-std::string misfit_of_path(std::string_view path, std::string_view wrapper, std::string_view loss);
+// The trainer that an objective belongs to; empty for one that does not exist.
+std::string_view trainer_of_objective(std::string_view objective);
 
 }  // namespace gradcheck

@@ -29,8 +29,10 @@ struct WrapperOptions {
   bool find_unused_parameters = false;
   bool gradient_as_bucket_view = false;
   bool static_graph = false;
-  std::string no_sync = "none";  // none | all_but_last | all: micro-steps run under no_sync
-  std::string hook = "none";     // communication hook: none | sum
+  std::string no_sync = "none";      // none | all_but_last | all: micro-steps run under no_sync
+  std::string hook = "none";         // communication hook: none | sum
+  bool optimize_ddp = true;          // the compiler splits graphs that run inside the wrapper
+  std::vector<std::string> ignored;  // names of parameters and buffers that it leaves alone
   friend bool operator==(const WrapperOptions&, const WrapperOptions&) = default;
 };
 
@@ -40,19 +42,45 @@ struct WrapperSpec {
   friend bool operator==(const WrapperSpec&, const WrapperSpec&) = default;
 };
 
+// A term of a trainer's loss.
+struct Objective {
+  std::string name;
+  double weight = 1;
+  friend bool operator==(const Objective&, const Objective&) = default;
+};
+
+// A second network, trained beside the first.
+struct Critic {
+  std::string model;
+  std::string path;  // its own way through its wrapper
+  friend bool operator==(const Critic&, const Critic&) = default;
+};
+
 // A program of the native lab. Names are those of model/native_parts.h.
 struct NativeProgram {
   std::string model;
   std::string trainer;
-  std::string loss;
+  std::string loss;                   // how log-probs and their gradients are computed
+  std::vector<Objective> objectives;  // empty: the trainer's default
   WrapperSpec wrapper;
-  std::string path = "direct";  // wrapped | unwrapped | redirected | direct
+  std::string path = "direct";
   std::string backend = "gloo";
-  std::string dtype = "fp32";     // fp32 | bf16
-  std::string data = "per_rank";  // per_rank | same
-  double loss_scale = 1;          // multiplies the loss; 0 makes every gradient zero
-  std::int64_t batch_size = 4;    // sequences a rank and micro-step, at least 2
-  std::int64_t hidden_size = 0;   // overrides the model's width; 0: as the model says
+  std::string dtype = "fp32";         // fp32 | bf16
+  std::string data = "per_rank";      // per_rank | same
+  double loss_scale = 1;              // multiplies the loss; 0 makes every gradient zero
+  std::int64_t batch_size = 4;        // sequences a rank and micro-step, at least 2
+  std::int64_t hidden_size = 0;       // overrides the model's width; 0: as the model says
+  std::int64_t vocab_size = 0;        // overrides the model's; 0: as the model says
+  std::string labels = "mixed";       // mixed | one_sided | all_masked
+  std::string rewards = "distinct";   // distinct | equal | equal_on_rank_0
+  std::string idle_expert = "never";  // never | on_rank_1 | always: ranks that leave expert 0 idle
+  bool touch_idle_expert = true;      // adds an idle expert as 0 · Σ parameters
+  std::optional<Critic> critic;
+  std::int64_t epochs = 1;     // steps on the same data
+  bool count_items = false;    // divide by the tokens of all ranks, not of this one
+  double clip_norm = 0;        // of the reduced gradients; 0: none
+  double kl_limit = 0;         // mean KL beyond which a step counts nothing; 0: none
+  double label_smoothing = 0;  // at least 0, below 0.5
   double desirable_weight = 1;
   double undesirable_weight = 1;
   std::optional<Fault> fault;

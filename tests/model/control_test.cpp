@@ -16,6 +16,8 @@ WrapperSpec unusual_wrapper() {
   options.static_graph = true;
   options.no_sync = "all_but_last";
   options.hook = "sum";
+  options.optimize_ddp = false;
+  options.ignored = {"model.freqs_cos"};
   return {"ddp", options};
 }
 
@@ -33,6 +35,18 @@ NativeProgram unusual_program() {
   program.loss_scale = 0.1;
   program.batch_size = 6;
   program.hidden_size = 64;
+  program.vocab_size = 300;
+  program.objectives = {{"kto", 0.5}, {"apo_zero_unpaired", 2}};
+  program.labels = "one_sided";
+  program.rewards = "equal";
+  program.idle_expert = "always";
+  program.touch_idle_expert = false;
+  program.critic = Critic{"minimind_critic", "wrapped"};
+  program.epochs = 2;
+  program.count_items = true;
+  program.clip_norm = 0.25;
+  program.kl_limit = 0.125;
+  program.label_smoothing = 0.1;
   program.desirable_weight = 1.0 / 3;
   program.undesirable_weight = 1e-300;
   program.fault = Fault{"skip_hook", 3, "backward", 2, "model.norm.weight"};

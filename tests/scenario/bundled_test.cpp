@@ -64,6 +64,10 @@ TEST(Schema, KnowsTheNativeParts) {
   EXPECT_EQ(known["model"]["enum"], words_of(native_models()));
   EXPECT_EQ(known["trainer"]["enum"], words_of(native_trainers()));
   EXPECT_EQ(known["loss"]["enum"], words_of(native_losses()));
+  EXPECT_EQ(known["objective"]["enum"], words_of(native_objectives()));
+  EXPECT_EQ(known["labels"]["enum"], words_of(native_labels()));
+  EXPECT_EQ(known["rewards"]["enum"], words_of(native_rewards()));
+  EXPECT_EQ(known["idle_expert"]["enum"], words_of(native_idle_expert()));
   EXPECT_EQ(known["wrapper_kind"]["enum"], words_of(native_wrappers()));
   EXPECT_EQ(known["path"]["enum"], words_of(native_paths()));
   EXPECT_EQ(known["backend"]["enum"], words_of(native_backends()));

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <string>
+
 #include "model/scenario.h"
-#include "probes/native/models/qwen3.h"
+#include "probes/native/models/decoder.h"
 
 namespace gradcheck::native {
 
-// The model that `program` names, with its width and dtype (names: model/native_parts.h). Errors:
+// The model `name` (model/native_parts.h) with the program's width, vocabulary and dtype. Errors:
 // std::invalid_argument for what the lab cannot build.
-Qwen3 make_model(const NativeProgram& program, std::uint64_t seed);
+Decoder make_model(const std::string& name, const NativeProgram& program, std::uint64_t seed);
 
 }  // namespace gradcheck::native

@@ -7,7 +7,6 @@
 
 #include "evidence/write/safetensors.h"
 #include "model/errors.h"
-#include "probes/native/journal.h"
 #include "probes/native/snapshot/tensor_bytes.h"
 
 namespace gradcheck::native {
@@ -19,19 +18,23 @@ std::string file_name(const Want& want, int rank) {
   return name + "." + std::string(name_of(want.stage)) + ".safetensors";
 }
 
-// Null for a name of another model or one that was not kept.
-const at::Tensor* find(const CloneStore::Tensors& tensors, const std::string& key) {
-  const std::string prefix = std::string(kPolicy) + "/";
-  if (!key.starts_with(prefix)) return nullptr;
-  const auto found = tensors.find(key.substr(prefix.size()));
-  return found == tensors.end() ? nullptr : &found->second;
+// Null for a name that none of them kept.
+const at::Tensor* find(const std::vector<const CloneStore*>& stores, const Want& want,
+                       const std::string& key) {
+  for (const CloneStore* store : stores) {
+    const auto& tensors = store->at(want.micro, want.stage);
+    const auto found = tensors.find(key);
+    if (found != tensors.end()) return &found->second;
+  }
+  return nullptr;
 }
 
 // What fits into the budget; names and bytes go into `record`.
-std::vector<NamedTensor> choose(const CloneStore& clones, const Want& want, PayloadRecord& record) {
+std::vector<NamedTensor> choose(const std::vector<const CloneStore*>& stores, const Want& want,
+                                PayloadRecord& record) {
   std::vector<NamedTensor> chosen;
   for (const std::string& key : want.names) {
-    const at::Tensor* tensor = find(clones.at(want.micro, want.stage), key);
+    const at::Tensor* tensor = find(stores, want, key);
     if (tensor == nullptr) continue;
     if (record.bytes + tensor->nbytes() > want.budget_bytes) {
       record.truncated = true;
@@ -65,10 +68,10 @@ at::Tensor CloneStore::space(std::int64_t micro, Stage stage, const std::string&
   return space;
 }
 
-Payload write_payload(const CloneStore& clones, const Want& want, const std::string& directory,
-                      int rank) {
+Payload write_payload(const std::vector<const CloneStore*>& stores, const Want& want,
+                      const std::string& directory, int rank) {
   PayloadRecord record{want.step, want.micro, want.stage, file_name(want, rank), {}, 0, false};
-  const std::vector<NamedTensor> chosen = choose(clones, want, record);
+  const std::vector<NamedTensor> chosen = choose(stores, want, record);
   const std::string path = directory + "/" + record.file;
   try {
     write_safetensors(path, chosen);

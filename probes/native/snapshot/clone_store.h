@@ -14,7 +14,7 @@ namespace gradcheck::native {
 // here: those that the step goes on to change are copies.
 class CloneStore {
  public:
-  using Tensors = std::map<std::string, at::Tensor>;  // by name, without the model
+  using Tensors = std::map<std::string, at::Tensor>;  // by "model/name"
 
   void keep(std::int64_t micro, Stage stage, const std::string& name, at::Tensor tensor);
   const Tensors& at(std::int64_t micro, Stage stage) const;
@@ -40,9 +40,9 @@ struct Payload {
 };
 
 // Writes what `want` asks for, in its order and within its budget, to a safetensors file in
-// DIRECTORY/payload, which must be there. Keys are "MODEL/name"; names that were not kept are left
+// DIRECTORY/payload, which must be there. Keys are "model/name"; names that no store kept are left
 // out.
-Payload write_payload(const CloneStore& clones, const Want& want, const std::string& directory,
-                      int rank);
+Payload write_payload(const std::vector<const CloneStore*>& stores, const Want& want,
+                      const std::string& directory, int rank);
 
 }  // namespace gradcheck::native

@@ -27,9 +27,10 @@ bool same_form(const at::Tensor& a, const at::Tensor& b) {
 
 }  // namespace
 
-Recorder::Recorder(const ModelTensors& parameters, const ModelTensors& buffers, Journal& journal,
-                   const Faults& faults)
-    : parameters_(parameters),
+Recorder::Recorder(std::string model, const ModelTensors& parameters, const ModelTensors& buffers,
+                   Journal& journal, const Faults& faults)
+    : model_(std::move(model)),
+      parameters_(parameters),
       buffers_(buffers),
       journal_(journal),
       faults_(faults),
@@ -50,7 +51,7 @@ Recorder::Recorder(const ModelTensors& parameters, const ModelTensors& buffers, 
 void Recorder::reserve() {
   for (const ModelTensor& parameter : parameters_) {
     for (const Stage stage : {Stage::start, Stage::local, Stage::reduced}) {
-      clones_.space(0, stage, parameter.name, parameter.value).zero_();
+      clones_.space(0, stage, key(parameter.name), parameter.value).zero_();
     }
   }
 }
@@ -81,6 +82,7 @@ void Recorder::record_local() {
   Moment moment{Stage::local, journal_.micro()};
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Sample gradient = std::exchange(arrived_[i], {});
+    if (!parameters_[i].value.requires_grad()) continue;
     if (faults_.hides_local(parameters_[i].name, journal_.step())) continue;
     add_gradient(moment, parameters_[i].name, gradient);
   }
@@ -92,6 +94,7 @@ void Recorder::record_reduced() {
   Moment moment{Stage::reduced, journal_.micro()};
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const auto& [name, value] = parameters_[i];
+    if (!value.requires_grad()) continue;
     const Sample gradient = sample(moment.micro, moment.stage, name, value.grad());
     reduced_[i] = gradient.stats.digest;
     add_gradient(moment, name, gradient);
@@ -103,7 +106,7 @@ void Recorder::record_final() {
   const auto time = watch_.run();
   Moment moment{Stage::final, journal_.micro()};
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    add_final(moment, parameters_[i], reduced_[i]);
+    if (parameters_[i].value.requires_grad()) add_final(moment, parameters_[i], reduced_[i]);
   }
   close(moment);
 }
@@ -120,9 +123,9 @@ void Recorder::record_after() {
 at::Tensor Recorder::keep(const Moment& moment, const ModelTensor& tensor) {
   at::Tensor kept = row_major(tensor.value);
   if (moment.stage != Stage::after) {
-    kept = clones_.space(moment.micro, moment.stage, tensor.name, kept).copy_(kept);
+    kept = clones_.space(moment.micro, moment.stage, key(tensor.name), kept).copy_(kept);
   }
-  clones_.keep(moment.micro, moment.stage, tensor.name, kept);
+  clones_.keep(moment.micro, moment.stage, key(tensor.name), kept);
   return kept;
 }
 
@@ -138,13 +141,13 @@ void Recorder::add_all(Moment& moment, TensorKind kind, const ModelTensors& tens
 Recorder::Sample Recorder::sample(std::int64_t micro, Stage stage, const std::string& name,
                                   const at::Tensor& gradient) {
   if (!gradient.defined()) return {};
-  const at::Tensor copy = clones_.space(micro, stage, name, gradient);
+  const at::Tensor copy = clones_.space(micro, stage, key(name), gradient);
   return {copy, copy_and_measure(gradient, copy)};
 }
 
 void Recorder::add_gradient(Moment& moment, const std::string& name, const Sample& sample) {
   if (!sample.copy.defined()) return send(moment, TensorKind::grad, name, {});
-  clones_.keep(moment.micro, moment.stage, name, sample.copy);
+  clones_.keep(moment.micro, moment.stage, key(name), sample.copy);
   send(moment, TensorKind::grad, name, describe(sample.copy, sample.stats));
 }
 
@@ -154,11 +157,11 @@ void Recorder::add_final(Moment& moment, const ModelTensor& parameter, const Dig
   const auto& [name, value] = parameter;
   const at::Tensor gradient = row_major(value.grad());
   const auto& copies = clones_.at(moment.micro, Stage::reduced);
-  const auto before = copies.find(name);
+  const auto before = copies.find(key(name));
   if (gradient.defined() && before != copies.end()) {
     const TensorStats stats = digest_of(gradient);
     if (stats.digest == reduced && same_form(gradient, before->second)) {
-      clones_.keep(moment.micro, moment.stage, name, before->second);
+      clones_.keep(moment.micro, moment.stage, key(name), before->second);
       return send(moment, TensorKind::grad, name, describe(gradient, stats));
     }
   }
@@ -170,7 +173,7 @@ void Recorder::send(Moment& moment, TensorKind kind, const std::string& name, Te
   record.micro = moment.micro;
   record.stage = moment.stage;
   record.kind = kind;
-  record.model = kPolicy;
+  record.model = model_;
   record.name = name;
   journal_.send(record);
   ++moment.tensors;
@@ -178,7 +181,7 @@ void Recorder::send(Moment& moment, TensorKind kind, const std::string& name, Te
 
 void Recorder::close(const Moment& moment) {
   if (faults_.hides_mark(moment.stage, journal_.step())) return;
-  journal_.send(MarkRecord{journal_.step(), moment.micro, moment.stage, kPolicy, moment.tensors});
+  journal_.send(MarkRecord{journal_.step(), moment.micro, moment.stage, model_, moment.tensors});
 }
 
 }  // namespace gradcheck::native

@@ -15,15 +15,16 @@
 
 namespace gradcheck::native {
 
-// Records the policy's tensors at the stages of a step (evidence.md) at the journal's step and
+// Records one model's tensors at the stages of a step (evidence.md) at the journal's step and
 // micro-step, and closes each stage with a mark. Its hooks sit on the parameters themselves, where
 // a gradient passes before it is accumulated and before any reduction sees it. Keeps everything it
 // records until forget(), as copies where the step still changes it: between record_after() and
 // forget() nobody may write to parameters and buffers.
 class Recorder {
  public:
-  Recorder(const ModelTensors& parameters, const ModelTensors& buffers, Journal& journal,
-           const Faults& faults);
+  // `model`: the name under which it records.
+  Recorder(std::string model, const ModelTensors& parameters, const ModelTensors& buffers,
+           Journal& journal, const Faults& faults);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -53,6 +54,7 @@ class Recorder {
   };
 
   void reserve();
+  std::string key(const std::string& name) const { return model_ + "/" + name; }
   at::Tensor keep(const Moment& moment, const ModelTensor& tensor);
   void add_all(Moment& moment, TensorKind kind, const ModelTensors& tensors);
   Sample sample(std::int64_t micro, Stage stage, const std::string& name,
@@ -62,6 +64,7 @@ class Recorder {
   void send(Moment& moment, TensorKind kind, const std::string& name, TensorRecord record);
   void close(const Moment& moment);
 
+  std::string model_;
   const ModelTensors& parameters_;
   const ModelTensors& buffers_;
   Journal& journal_;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probes/native/trainers/batch.h"
 
-#include <vector>
-
 #include "model/tensor_stats.h"
 #include "numeric/kernel.h"
 #include "probes/native/snapshot/tensor_bytes.h"
@@ -95,13 +93,54 @@ PreferenceBatch make_preference_batch(const BatchKey& key, std::int64_t size,
   return {join(texts, 0), join(texts, 1), draw_labels(stream, size)};
 }
 
-std::string digest_of(const PreferenceBatch& batch) {
-  Kernel kernel(DType::u8, KernelMode::digest_only);
-  for (const at::Tensor& tensor : {batch.sequences.tokens, batch.sequences.completed,
-                                   batch.kl.tokens, batch.kl.completed, batch.desirable}) {
-    kernel.update(bytes_of(tensor));
+Sequences make_sequences(const BatchKey& key, std::int64_t size, std::int64_t vocabulary) {
+  Stream stream(key);
+  return join(draw_texts(stream, size, vocabulary), 0);
+}
+
+Sequences make_groups(const BatchKey& key, std::int64_t size, std::int64_t group,
+                      std::int64_t vocabulary) {
+  Stream stream(key);
+  Texts texts = draw_texts(stream, size, vocabulary);
+  const auto rows = static_cast<std::size_t>(group);
+  for (std::size_t i = 0; i < texts.prompts.size(); ++i) {
+    texts.prompts[i] = texts.prompts[i - i % rows];
   }
+  return join(texts, 0);
+}
+
+at::Tensor draw_numbers(const BatchKey& key, std::int64_t size) {
+  constexpr std::int64_t kGrid = 1 << 20;
+  Stream stream({~key.seed, key.rank, key.step, key.micro});
+  at::Tensor numbers = at::empty({size}, at::kFloat);
+  for (std::int64_t i = 0; i < size; ++i) {
+    const auto drawn = static_cast<float>(stream.below(2 * kGrid) - kGrid);
+    numbers.mutable_data_ptr<float>()[i] = drawn / kGrid;
+  }
+  return numbers;
+}
+
+Sequences make_pairs(const BatchKey& key, std::int64_t size, std::int64_t vocabulary) {
+  Stream stream(key);
+  Texts texts = draw_texts(stream, size, vocabulary);
+  const auto pairs = static_cast<std::size_t>(size / 2);
+  for (std::size_t i = 0; i < pairs; ++i) texts.prompts[pairs + i] = texts.prompts[i];
+  return join(texts, 0);
+}
+
+std::string digest_of(const std::vector<at::Tensor>& tensors) {
+  Kernel kernel(DType::u8, KernelMode::digest_only);
+  for (const at::Tensor& tensor : tensors) kernel.update(bytes_of(tensor));
   return to_hex(kernel.finish().digest);
+}
+
+std::string digest_of(const Sequences& sequences) {
+  return digest_of(std::vector{sequences.tokens, sequences.completed});
+}
+
+std::string digest_of(const PreferenceBatch& batch) {
+  return digest_of(std::vector{batch.sequences.tokens, batch.sequences.completed, batch.kl.tokens,
+                               batch.kl.completed, batch.desirable});
 }
 
 }  // namespace gradcheck::native

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "probes/native/ops.h"
 
@@ -18,7 +19,7 @@ struct Sequences {
 struct PreferenceBatch {
   Sequences sequences;
   Sequences kl;
-  at::Tensor desirable;  // [B] bool; both kinds occur in every batch
+  at::Tensor desirable;  // [B] bool; mixed labels: both kinds occur in every batch
 };
 
 // Where a batch comes from. The data are a function of these numbers only; LibTorch's generators
@@ -34,7 +35,21 @@ struct BatchKey {
 PreferenceBatch make_preference_batch(const BatchKey& key, std::int64_t size,
                                       std::int64_t vocabulary);
 
+Sequences make_sequences(const BatchKey& key, std::int64_t size, std::int64_t vocabulary);
+
+// `size` completions, each `group` rows of them for one prompt.
+Sequences make_groups(const BatchKey& key, std::int64_t size, std::int64_t group,
+                      std::int64_t vocabulary);
+
+// Rewards or returns: numbers between -1 and 1, others than the tokens of the same key.
+at::Tensor draw_numbers(const BatchKey& key, std::int64_t size);
+
+// Pairs of completions of one prompt: size / 2 chosen rows, then their rejected rows.
+Sequences make_pairs(const BatchKey& key, std::int64_t size, std::int64_t vocabulary);
+
 // XXH3-128 over all of a batch's tensors, as hexadecimal digits.
+std::string digest_of(const std::vector<at::Tensor>& tensors);
+std::string digest_of(const Sequences& sequences);
 std::string digest_of(const PreferenceBatch& batch);
 
 }  // namespace gradcheck::native

@@ -9,9 +9,10 @@ at::Tensor kto_kl(const KtoLogProbs& log_probs,
   return gather(own).mean().clamp_min(0);
 }
 
-at::Tensor kto_loss(const KtoLogProbs& log_probs, const at::Tensor& desirable, const at::Tensor& kl,
-                    const KtoOptions& options) {
-  const at::Tensor margin = (log_probs.policy - log_probs.reference - kl) * options.beta;
+at::Tensor kto_loss(std::string_view objective, const KtoLogProbs& log_probs,
+                    const at::Tensor& desirable, const at::Tensor& kl, const KtoOptions& options) {
+  const at::Tensor ratio = log_probs.policy - log_probs.reference;
+  const at::Tensor margin = (objective == "kto" ? ratio - kl : ratio) * options.beta;
   const at::Tensor chosen = margin.masked_select(desirable);
   const at::Tensor rejected = margin.masked_select(desirable.logical_not());
   return at::cat({(1 - chosen.sigmoid()) * options.desirable_weight,

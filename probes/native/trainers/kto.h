@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <functional>
+#include <string_view>
 
 #include "probes/native/ops.h"
 
@@ -27,9 +28,10 @@ struct KtoLogProbs {
 at::Tensor kto_kl(const KtoLogProbs& log_probs,
                   const std::function<at::Tensor(const at::Tensor&)>& gather);
 
-// Mean over desirable then undesirable sequences, NaN left out:
-// w_d · (1 − σ(β (r − kl))) and w_u · (1 − σ(β (kl − r))), r = policy − reference.
-at::Tensor kto_loss(const KtoLogProbs& log_probs, const at::Tensor& desirable, const at::Tensor& kl,
-                    const KtoOptions& options);
+// Mean over desirable then undesirable sequences, NaN left out: w_d · (1 − σ(β (r − kl))) and
+// w_u · (1 − σ(β (kl − r))), r = policy − reference. Objective "apo_zero_unpaired" is the same with
+// kl zero. Requires: `objective` is one of KTO's (model/native_parts.h).
+at::Tensor kto_loss(std::string_view objective, const KtoLogProbs& log_probs,
+                    const at::Tensor& desirable, const at::Tensor& kl, const KtoOptions& options);
 
 }  // namespace gradcheck::native

@@ -3,22 +3,21 @@
 
 #include <memory>
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "probes/native/trainers/batch.h"
 #include "probes/native/trainers/kto.h"
 
 namespace gradcheck::native {
 namespace {
 
-// Spread of the reference model's noise against the policy: the two must differ, or every margin
-// is zero at step 0.
-constexpr double kReferenceNoise = 0.02;
-
 class KtoTrainer {
  public:
   explicit KtoTrainer(const Bench& bench)
       : bench_(bench),
-        reference_(bench.policy.model().perturbed_copy(kReferenceNoise, bench.run.seed + 1)) {
+        reference_(make_reference(bench)),
+        objective_(objectives_of(bench.run.program).front().name) {
     if (bench.run.program.batch_size < 2) {
       throw std::invalid_argument(
           "KTO needs batch_size 2 or more: its KL term pairs each prompt "
@@ -28,45 +27,49 @@ class KtoTrainer {
 
   at::Tensor loss(std::int64_t step, std::int64_t micro) {
     const PreferenceBatch batch = next_batch(step, micro);
-    const KtoLogProbs reference = reference_log_probs(batch);
+    KtoLogProbs all;
+    all.reference = reference_log_probs(bench_, reference_, batch.sequences);
+    all.reference_kl = reference_log_probs(bench_, reference_, batch.kl);
     bench_.journal.enter("forward");
-    return bench_.policy.run([&](const SequenceLogProbs& policy) {
-      KtoLogProbs all = reference;
+    return bench_.policy.run([&](const Forward& policy) {
       {
         const at::NoGradGuard no_grad;
-        all.policy_kl = policy(batch.kl);
+        all.policy_kl = policy.sequence_log_probs(batch.kl);
       }
-      all.policy = policy(batch.sequences);
-      return kto_loss(all, batch.desirable, kto_kl(all, gather()), options());
+      const at::Tensor kl =
+          kto_kl(all, [this](const at::Tensor& own) { return gather_from(bench_, own); });
+      if (bench_.run.program.loss == "fused") return fused(policy, all, batch, kl);
+      all.policy = policy.sequence_log_probs(batch.sequences);
+      return kto_loss(objective_, all, batch.desirable, kl, options());
     });
   }
 
  private:
   PreferenceBatch next_batch(std::int64_t step, std::int64_t micro) {
-    const bool same = bench_.run.program.data == "same";
-    const BatchKey key{bench_.run.seed, same ? 0 : bench_.run.rank, step, micro};
-    PreferenceBatch batch = make_preference_batch(key, bench_.run.program.batch_size,
-                                                  bench_.policy.model().head().size(0));
-    EventRecord event;
-    event.type = EventType::batch;
-    event.model = kPolicy;
-    event.digest = digest_of(batch);
-    bench_.journal.event(std::move(event));
+    PreferenceBatch batch = make_preference_batch(
+        key_of(bench_.run, step, micro), bench_.run.program.batch_size, vocabulary(bench_));
+    if (bench_.run.program.labels == "one_sided" && bench_.run.rank == 0) {
+      batch.desirable.fill_(true);
+    }
+    announce(bench_, digest_of(batch));
     return batch;
   }
 
-  KtoLogProbs reference_log_probs(const PreferenceBatch& batch) {
-    bench_.journal.enter("reference");
-    const at::NoGradGuard no_grad;
-    KtoLogProbs out;
-    out.reference = sequence_log_probs(bench_.run.program.loss, reference_, batch.sequences);
-    out.reference_kl = sequence_log_probs(bench_.run.program.loss, reference_, batch.kl);
-    return out;
-  }
-
-  std::function<at::Tensor(const at::Tensor&)> gather() const {
-    const Fabric* fabric = bench_.fabric;
-    return [fabric](const at::Tensor& own) { return fabric ? fabric->gather(own) : own; };
+  // One sequence a chunk: Σ loss / B is the mean over the batch.
+  at::Tensor fused(const Forward& policy, const KtoLogProbs& all, const PreferenceBatch& batch,
+                   const at::Tensor& kl) const {
+    const std::int64_t size = batch.desirable.size(0);
+    std::vector<FusedChunk> chunks;
+    for (std::int64_t row = 0; row < size; ++row) {
+      const at::Tensor rows = at::full({1}, row, at::kLong);
+      const at::Tensor reference = all.reference.index_select(0, rows);
+      const double sign = batch.desirable[row].item<bool>() ? 1 : -1;
+      chunks.push_back({rows, [=, this](const at::Tensor& log_probs) {
+                          const at::Tensor margin = (log_probs - reference - kl) * options().beta;
+                          return (1 - (margin * sign).sigmoid()).sum() / size;
+                        }});
+    }
+    return policy.fused(batch.sequences, std::move(chunks));
   }
 
   KtoOptions options() const {
@@ -75,7 +78,8 @@ class KtoTrainer {
   }
 
   Bench bench_;
-  Qwen3 reference_;
+  Decoder reference_;
+  std::string objective_;
 };
 
 }  // namespace

@@ -19,7 +19,9 @@ struct AdamW::State {
 
 AdamW::AdamW(const ModelTensors& parameters) {
   std::vector<at::Tensor> values;
-  for (const ModelTensor& parameter : parameters) values.push_back(parameter.value);
+  for (const ModelTensor& parameter : parameters) {
+    if (parameter.value.requires_grad()) values.push_back(parameter.value);
+  }
   torch::optim::AdamW optimizer(values, torch::optim::AdamWOptions(kLearningRate));
   state_.reset(new State{std::move(values), std::move(optimizer)});
 }

@@ -6,7 +6,13 @@
 #include <string>
 #include <string_view>
 
+#include "probes/native/trainers/critic_trainer.h"
+#include "probes/native/trainers/distillation_trainer.h"
+#include "probes/native/trainers/dpo_trainer.h"
+#include "probes/native/trainers/grpo_trainer.h"
 #include "probes/native/trainers/kto_trainer.h"
+#include "probes/native/trainers/ppo_trainer.h"
+#include "probes/native/trainers/sft_trainer.h"
 
 namespace gradcheck::native {
 namespace {
@@ -16,7 +22,17 @@ struct TrainerRow {
   MicroLoss (*make)(const Bench&);
 };
 
-constexpr std::array<TrainerRow, 1> kTrainers = {{{"kto", make_kto}}};
+constexpr std::array<TrainerRow, 9> kTrainers = {{
+    {"kto", make_kto},
+    {"dpo", make_dpo},
+    {"critic", make_critic},
+    {"sft", make_sft},
+    {"grpo", make_grpo},
+    {"agent", make_agent},
+    {"ppo", make_ppo},
+    {"distillation", make_distillation},
+    {"gkd", make_gkd},
+}};
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probes/native/wrappers/ddp.h"
 
+#include <algorithm>
 #include <numeric>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <utility>
@@ -31,6 +32,23 @@ void synchronise_from_rank_0(const ModelTensors& parameters, const ModelTensors&
   c10d::broadcast_coalesced(group.processes, states, kBroadcastBytes, 0);
 }
 
+ModelTensors trainable(const ModelTensors& parameters) {
+  ModelTensors found;
+  for (const ModelTensor& parameter : parameters) {
+    if (parameter.value.requires_grad()) found.push_back(parameter);
+  }
+  return found;
+}
+
+// As _ddp_params_and_buffers_to_ignore: full names only.
+ModelTensors without(const ModelTensors& tensors, const std::vector<std::string>& ignored) {
+  ModelTensors kept;
+  for (const ModelTensor& tensor : tensors) {
+    if (std::ranges::find(ignored, tensor.name) == ignored.end()) kept.push_back(tensor);
+  }
+  return kept;
+}
+
 GroupRecord declare_group(const Group& group) {
   GroupRecord record;
   record.name = "world";
@@ -39,11 +57,13 @@ GroupRecord declare_group(const Group& group) {
   return record;
 }
 
-WrapperRecord declare_wrapper(const WrapperOptions& options) {
+WrapperRecord declare_wrapper(const std::string& model, const WrapperOptions& options) {
   WrapperRecord record;
-  record.model = kPolicy;
+  record.model = model;
   record.kind = "ddp";
   record.group = "world";
+  record.ignored = options.ignored;
+  if (options.hook == "fp16_compress") record.wire_dtype = "f16";
   record.hook = options.hook == "none" ? "" : options.hook;
   record.buffers = options.broadcast_buffers ? "broadcast_before_forward" : "undeclared";
   record.find_unused = options.find_unused_parameters;
@@ -67,6 +87,7 @@ class InsideForward {
 }  // namespace
 
 struct Ddp::State {
+  std::string model;
   WrapperOptions options;
   const Group& group;
   Journal& journal;
@@ -78,13 +99,16 @@ struct Ddp::State {
   std::shared_ptr<bool> delayed = std::make_shared<bool>(false);  // static graph's first backward
 };
 
-Ddp::Ddp(const ModelTensors& parameters, const ModelTensors& buffers, const Fabric& fabric,
-         const WrapperOptions& options, Journal& journal)
-    : state_(new State{options, fabric.group(), journal, detached(buffers), {}}) {
-  synchronise_from_rank_0(parameters, buffers, state_->group, options.broadcast_buffers);
-  state_->pair = make_reducer(parameters, state_->group, options);
+Ddp::Ddp(std::string model, const ModelTensors& parameters, const ModelTensors& buffers,
+         const Fabric& fabric, const WrapperOptions& options, Journal& journal)
+    : state_(new State{std::move(model), options, fabric.group(), journal, {}, {}}) {
+  const ModelTensors own_buffers = without(buffers, options.ignored);
+  const ModelTensors own_parameters = without(parameters, options.ignored);
+  state_->buffers = detached(own_buffers);
+  synchronise_from_rank_0(own_parameters, own_buffers, state_->group, options.broadcast_buffers);
+  state_->pair = make_reducer(trainable(own_parameters), state_->group, options);
   journal.send(declare_group(state_->group));
-  journal.send(declare_wrapper(options));
+  journal.send(declare_wrapper(state_->model, options));
 }
 
 Ddp::~Ddp() = default;
@@ -109,7 +133,7 @@ void Ddp::before_forward() {
   const bool grad = at::GradMode::is_enabled();
   EventRecord event;
   event.type = EventType::wrapper_forward;
-  event.model = kPolicy;
+  event.model = state_->model;
   event.armed = grad && state_->require_backward_grad_sync;
   event.grad_mode = grad;
   event.no_sync = no_sync();
@@ -131,7 +155,7 @@ void Ddp::broadcast_buffers() {
   c10d::broadcast_coalesced(state_->group.processes, state_->buffers, kBroadcastBytes, 0);
   EventRecord event;
   event.type = EventType::buffers_broadcast;
-  event.model = kPolicy;
+  event.model = state_->model;
   event.bytes = bytes_in(state_->buffers);
   state_->journal.event(std::move(event));
 }
@@ -151,15 +175,14 @@ at::Tensor Ddp::after_forward(const at::Tensor& output) {
   return sink(output, reducer, options.static_graph, state_->delayed);
 }
 
-void Ddp::finish_backward(bool was_armed) {
+void Ddp::record_backward() {
   const auto& reducer = state_->pair.reducer;
   EventRecord event;
   event.type = EventType::reducer;
-  event.model = kPolicy;
+  event.model = state_->model;
   event.armed = reducer->armed();
   event.needs_finalize = reducer->needs_finalize();
   state_->journal.event(std::move(event));
-  if (was_armed) reducer->check_finalized();
 }
 
 }  // namespace gradcheck::native

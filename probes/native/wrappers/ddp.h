@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "model/scenario.h"
 #include "probes/native/fabric/fabric.h"
@@ -12,14 +13,14 @@ namespace gradcheck::native {
 
 // DistributedDataParallel on LibTorch's own c10d::Reducer and Logger, in the order of operations of
 // torch/nn/parallel/distributed.py (2.13). Records what it declares when it is made, and each
-// forward and buffer broadcast. The tensors stay the model's; the reducer's hooks sit on their
-// gradient accumulators as long as this object lives.
+// forward and buffer broadcast, under the model's name. The tensors stay the model's; the reducer's
+// hooks sit on their gradient accumulators as long as this object lives.
 class Ddp {
  public:
   // Verifies shapes across ranks and broadcasts parameters (and buffers, if they are broadcast)
   // from rank 0, then builds the reducer.
-  Ddp(const ModelTensors& parameters, const ModelTensors& buffers, const Fabric& fabric,
-      const WrapperOptions& options, Journal& journal);
+  Ddp(std::string model, const ModelTensors& parameters, const ModelTensors& buffers,
+      const Fabric& fabric, const WrapperOptions& options, Journal& journal);
   ~Ddp();
   Ddp(const Ddp&) = delete;
   Ddp& operator=(const Ddp&) = delete;
@@ -34,8 +35,9 @@ class Ddp {
 
   bool inside_forward() const;  // a body runs now
   bool armed() const;           // the next backward will be reduced
-  // Records the reducer's state; throws if an armed backward did not reach every parameter.
-  void finish_backward(bool was_armed);
+  // Records the reducer's state. A backward that did not reach every parameter raises nothing here:
+  // as in Python, the next forward does.
+  void record_backward();
 
  private:
   struct State;

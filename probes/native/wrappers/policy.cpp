@@ -1,58 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probes/native/wrappers/policy.h"
 
-#include <stdexcept>
 #include <utility>
-
-#include "model/native_parts.h"
 
 namespace gradcheck::native {
 namespace {
 
-// Scenario files are held to the same rule; a program may come from elsewhere.
-void check_combination(const NativeProgram& program) {
-  const std::string problem = misfit_of_path(program.path, program.wrapper.kind, program.loss);
-  if (!problem.empty()) throw std::invalid_argument(problem);
+void say_what_is_modelled(const NativeProgram& program, Journal& journal) {
+  if (program.loss != "fused" || program.path != "redirected") return;
+  if (!program.wrapper.options.optimize_ddp) return;
+  EventRecord note;
+  note.text = "modelled: the compiler's graph splitter (DDPOptimizer)";
+  journal.event(std::move(note));
 }
 
 }  // namespace
 
-Policy::Policy(Qwen3 model, std::unique_ptr<Ddp> wrapper, const NativeProgram& program,
-               Journal& journal)
-    : model_(std::move(model)),
+Policy::Policy(std::string name, Decoder model, std::unique_ptr<Ddp> wrapper,
+               const NativeProgram& program, Journal& journal)
+    : name_(std::move(name)),
+      model_(std::move(model)),
       wrapper_(std::move(wrapper)),
-      path_(program.path),
-      loss_(program.loss),
+      program_(program),
       journal_(journal) {
-  check_combination(program);
+  say_what_is_modelled(program, journal);
 }
 
-at::Tensor Policy::run(const std::function<at::Tensor(const SequenceLogProbs&)>& loss) {
-  const auto inner = [this](const Sequences& sequences) { return inner_log_probs(sequences); };
-  const auto outer = [this](const Sequences& sequences) { return wrapped_log_probs(sequences); };
-  if (path_ == "wrapped") return loss(outer);
-  if (path_ == "redirected") return wrapper_->forward([&] { return loss(inner); });
-  return loss(inner);
+at::Tensor Policy::run(const std::function<at::Tensor(const Forward&)>& loss) {
+  const std::string& path = program_.path;
+  if (path == "wrapped") return loss(through_wrapper(false));
+  if (path == "hidden_states") return loss(through_wrapper(true));
+  if (path == "wrapped_twice") {
+    const at::Tensor first = loss(through_wrapper(false));
+    return (first + loss(through_wrapper(false))) / 2;
+  }
+  if (path == "redirected") {
+    const bool splits = program_.wrapper.options.optimize_ddp;
+    return wrapper_->forward([&] { return loss(past_wrapper(splits)); });
+  }
+  forward_and_drop(loss);
+  return loss(past_wrapper(false));
 }
 
-at::Tensor Policy::inner_log_probs(const Sequences& sequences) {
-  enter();
-  return sequence_log_probs(loss_, model_, sequences);
+// As a logging or evaluation forward does.
+void Policy::forward_and_drop(const std::function<at::Tensor(const Forward&)>& loss) {
+  if (program_.path == "stray_arm") loss(through_wrapper(false));
+  if (program_.path != "no_grad_first") return;
+  const at::NoGradGuard no_grad;
+  loss(through_wrapper(false));
 }
 
-at::Tensor Policy::wrapped_log_probs(const Sequences& sequences) {
-  const at::Tensor logits = wrapper_->forward([&] {
+Forward::Features Policy::inner(Method method) {
+  return [this, method](const at::Tensor& tokens) {
     enter();
-    return model_.logits(sequences.tokens);
-  });
-  return sequence_log_probs_from_logits(logits, sequences);
+    return (model_.*method)(tokens);
+  };
+}
+
+Forward::Features Policy::outer(Method method) {
+  return [this, method](const at::Tensor& tokens) {
+    return wrapper_->forward([&] { return inner(method)(tokens); });
+  };
+}
+
+Forward Policy::past_wrapper(bool split_graph) {
+  return {model_, program_.loss, inner(&Decoder::hidden), {}, inner(&Decoder::values), split_graph};
+}
+
+Forward Policy::through_wrapper(bool hidden_states) {
+  return {model_,
+          program_.loss,
+          outer(&Decoder::hidden),
+          hidden_states ? Forward::Features() : outer(&Decoder::logits),
+          outer(&Decoder::values),
+          false};
 }
 
 void Policy::enter() {
   if (wrapper_ && !wrapper_->inside_forward()) {
     EventRecord event;
     event.type = EventType::inner_forward;
-    event.model = kPolicy;
+    event.model = name_;
     event.grad_mode = at::GradMode::is_enabled();
     journal_.event(std::move(event));
   }

@@ -5,40 +5,49 @@
 #include <string>
 
 #include "model/scenario.h"
-#include "probes/native/losses/sequence_log_probs.h"
-#include "probes/native/models/qwen3.h"
+#include "probes/native/models/decoder.h"
 #include "probes/native/wrappers/ddp.h"
+#include "probes/native/wrappers/forward.h"
 
 namespace gradcheck::native {
 
-// The trained model, its wrapper if there is one, and the way the program goes through them:
-//   wrapped     wrapper(model → logits), loss outside
-//   redirected  wrapper(loss on the inner model)
-//   unwrapped   loss on the inner model, past the wrapper
-//   direct      there is no wrapper
+// A trained model, its wrapper if there is one, and the way the program goes through them:
+//   wrapped        wrapper(model → logits), loss outside
+//   redirected     wrapper(loss on the inner model)
+//   hidden_states  wrapper(model → hidden states), head and loss outside
+//   unwrapped      loss on the inner model, past the wrapper
+//   no_grad_first  a wrapped forward without gradients, then unwrapped
+//   stray_arm      a wrapped forward whose output is dropped, then unwrapped
+//   wrapped_twice  wrapped, two losses before one backward
+//   direct         there is no wrapper
 class Policy {
  public:
-  // Errors: std::invalid_argument for a combination of path, wrapper and loss that makes no sense.
-  Policy(Qwen3 model, std::unique_ptr<Ddp> wrapper, const NativeProgram& program, Journal& journal);
+  Policy(std::string name, Decoder model, std::unique_ptr<Ddp> wrapper,
+         const NativeProgram& program, Journal& journal);
 
-  // Evaluates `loss` on this model; it is handed the model's sequence log-probs as a function.
-  at::Tensor run(const std::function<at::Tensor(const SequenceLogProbs&)>& loss);
+  // Evaluates `loss` on this model.
+  at::Tensor run(const std::function<at::Tensor(const Forward&)>& loss);
 
   // Called whenever the inner model is entered, before it computes anything.
   void on_enter(std::function<void()> callback) { on_enter_ = std::move(callback); }
 
-  Qwen3& model() { return model_; }
+  const std::string& name() const { return name_; }
+  Decoder& model() { return model_; }
   Ddp* wrapper() { return wrapper_.get(); }
 
  private:
-  at::Tensor inner_log_probs(const Sequences& sequences);
-  at::Tensor wrapped_log_probs(const Sequences& sequences);
+  using Method = at::Tensor (Decoder::*)(const at::Tensor& tokens) const;
+  Forward::Features inner(Method method);
+  Forward::Features outer(Method method);
+  Forward past_wrapper(bool split_graph);
+  Forward through_wrapper(bool hidden_states);
+  void forward_and_drop(const std::function<at::Tensor(const Forward&)>& loss);
   void enter();
 
-  Qwen3 model_;
+  std::string name_;
+  Decoder model_;
   std::unique_ptr<Ddp> wrapper_;
-  std::string path_;
-  std::string loss_;
+  NativeProgram program_;
   Journal& journal_;
   std::function<void()> on_enter_ = [] {};
 };

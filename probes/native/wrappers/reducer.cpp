@@ -27,6 +27,16 @@ class SumHook : public c10d::CppCommHookInterface<c10::intrusive_ptr<c10d::Proce
   }
 };
 
+void add_hook(PeekReducer& reducer, const Group& group, const std::string& hook) {
+  if (hook == "allreduce") {
+    reducer.register_builtin_comm_hook(c10d::BuiltinCommHookType::ALLREDUCE);
+  }
+  if (hook == "fp16_compress") {
+    reducer.register_builtin_comm_hook(c10d::BuiltinCommHookType::FP16_COMPRESS);
+  }
+  if (hook == "sum") reducer.register_comm_hook(std::make_unique<SumHook>(group.processes));
+}
+
 // One bucket to begin with, because the true order of gradients is not known yet; only with unused
 // parameters, where buckets are never rebuilt, the usual limits.
 std::vector<std::size_t> bucket_limits(const WrapperOptions& options) {
@@ -96,9 +106,7 @@ ReducerPair make_reducer(const ModelTensors& parameters, const Group& group,
     pair.reducer->set_static_graph();
     pair.logger->set_static_graph();
   }
-  if (options.hook == "sum") {
-    pair.reducer->register_comm_hook(std::make_unique<SumHook>(group.processes));
-  }
+  add_hook(*pair.reducer, group, options.hook);
   return pair;
 }
 

@@ -3,10 +3,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "model/native_fit.h"
 #include "model/record.h"
 
 namespace gradcheck {
 namespace {
+
+constexpr std::int64_t kMaxVocabulary = 1 << 20;
+constexpr std::int64_t kMaxEpochs = 64;
 
 void require_target(const ObjectNode& fault, FaultNeeds needs) {
   if (needs == FaultNeeds::phase) fault.require("phase");
@@ -28,8 +32,9 @@ Fault fault_from(const Node& node) {
 }
 
 WrapperOptions wrapper_options_from(const Node& node) {
-  const ObjectNode object(node, {"broadcast_buffers", "find_unused_parameters",
-                                 "gradient_as_bucket_view", "static_graph", "no_sync", "hook"});
+  const ObjectNode object(node,
+                          {"broadcast_buffers", "find_unused_parameters", "gradient_as_bucket_view",
+                           "static_graph", "no_sync", "hook", "optimize_ddp", "ignored"});
   WrapperOptions options;
   read_flag(object, "broadcast_buffers", options.broadcast_buffers);
   read_flag(object, "find_unused_parameters", options.find_unused_parameters);
@@ -37,6 +42,8 @@ WrapperOptions wrapper_options_from(const Node& node) {
   read_flag(object, "static_graph", options.static_graph);
   read_part(object, "no_sync", options.no_sync, native_no_sync());
   read_part(object, "hook", options.hook, native_hooks());
+  read_flag(object, "optimize_ddp", options.optimize_ddp);
+  read(object, "ignored", options.ignored, [](const Node& names) { return names.texts(); });
   return options;
 }
 
@@ -48,6 +55,40 @@ WrapperSpec wrapper_from(const Node& node) {
   return wrapper;
 }
 
+Objective objective_from(const Node& node) {
+  const ObjectNode object(node, {"name", "weight"});
+  Objective objective;
+  objective.name = object.require("name").one_of(native_objectives());
+  read_number(object, "weight", objective.weight);
+  return objective;
+}
+
+std::vector<Objective> objectives_from(const Node& node) {
+  std::vector<Objective> objectives;
+  for (const Node& item : node.items(1)) {
+    Objective objective = objective_from(item);
+    const auto same = std::ranges::find(objectives, objective.name, &Objective::name);
+    if (same != objectives.end()) item.fail("there are two objectives " + in_quotes(same->name));
+    objectives.push_back(std::move(objective));
+  }
+  return objectives;
+}
+
+// Its path is the policy's where it names none.
+Critic critic_from(const Node& node, const std::string& policy_path) {
+  const ObjectNode object(node, {"model", "path"});
+  Critic critic{object.require("model").one_of(native_models()), policy_path};
+  read_part(object, "path", critic.path, native_paths());
+  return critic;
+}
+
+void read_smoothing(const ObjectNode& object, double& smoothing) {
+  read_number(object, "label_smoothing", smoothing);
+  if (smoothing >= 0 && smoothing < 0.5) return;
+  object.require("label_smoothing").fail("must be at least 0 and below 0.5");
+}
+
+// Not negative.
 void read_weight(const ObjectNode& object, std::string_view key, double& weight) {
   read_number(object, key, weight);
   if (weight < 0) object.require(key).fail("must not be negative");
@@ -70,37 +111,94 @@ Json to_json(const WrapperSpec& wrapper) {
             {"gradient_as_bucket_view", options.gradient_as_bucket_view},
             {"static_graph", options.static_graph},
             {"no_sync", options.no_sync},
-            {"hook", options.hook}}}};
+            {"hook", options.hook},
+            {"optimize_ddp", options.optimize_ddp},
+            {"ignored", options.ignored}}}};
 }
 
-}  // namespace
+Json to_json(const std::vector<Objective>& objectives) {
+  Json json = Json::array();
+  for (const Objective& objective : objectives) {
+    json.push_back({{"name", objective.name}, {"weight", objective.weight}});
+  }
+  return json;
+}
 
-NativeProgram native_program_from(const Node& node) {
-  const ObjectNode object(node, {"model", "trainer", "loss", "wrapper", "path", "backend", "dtype",
-                                 "data", "loss_scale", "batch_size", "hidden_size",
-                                 "desirable_weight", "undesirable_weight", "fault"});
-  NativeProgram program;
-  program.model = object.require("model").one_of(native_models());
-  program.trainer = object.require("trainer").one_of(native_trainers());
-  program.loss = object.require("loss").one_of(native_losses());
-  read(object, "wrapper", program.wrapper, wrapper_from);
-  program.path = default_path(program.wrapper.kind, program.loss);
-  read_part(object, "path", program.path, native_paths());
+const std::initializer_list<std::string_view> kKeys = {"model",
+                                                       "trainer",
+                                                       "loss",
+                                                       "objectives",
+                                                       "wrapper",
+                                                       "path",
+                                                       "backend",
+                                                       "dtype",
+                                                       "data",
+                                                       "loss_scale",
+                                                       "batch_size",
+                                                       "hidden_size",
+                                                       "vocab_size",
+                                                       "labels",
+                                                       "label_smoothing",
+                                                       "desirable_weight",
+                                                       "undesirable_weight",
+                                                       "rewards",
+                                                       "idle_expert",
+                                                       "touch_idle_expert",
+                                                       "critic",
+                                                       "epochs",
+                                                       "count_items",
+                                                       "clip_norm",
+                                                       "kl_limit",
+                                                       "fault"};
+
+void read_run_keys(const ObjectNode& object, NativeProgram& program) {
   read_part(object, "backend", program.backend, native_backends());
   read_part(object, "dtype", program.dtype, native_dtypes());
   read_part(object, "data", program.data, native_data());
   read_number(object, "loss_scale", program.loss_scale);
   read_integer(object, "batch_size", program.batch_size, 2, 4096);
   read_integer(object, "hidden_size", program.hidden_size, 0, 65536);
+  read_integer(object, "vocab_size", program.vocab_size, 0, kMaxVocabulary);
+  read_integer(object, "epochs", program.epochs, 1, kMaxEpochs);
+  read_weight(object, "clip_norm", program.clip_norm);
+}
+
+// What only some trainers or models read.
+void read_trainer_keys(const ObjectNode& object, NativeProgram& program) {
+  read_part(object, "labels", program.labels, native_labels());
+  read_smoothing(object, program.label_smoothing);
   read_weight(object, "desirable_weight", program.desirable_weight);
   read_weight(object, "undesirable_weight", program.undesirable_weight);
+  read_part(object, "rewards", program.rewards, native_rewards());
+  read_flag(object, "count_items", program.count_items);
+  read_weight(object, "kl_limit", program.kl_limit);
+  read_part(object, "idle_expert", program.idle_expert, native_idle_expert());
+  read_flag(object, "touch_idle_expert", program.touch_idle_expert);
+}
+
+}  // namespace
+
+NativeProgram native_program_from(const Node& node) {
+  const ObjectNode object(node, kKeys);
+  NativeProgram program;
+  program.model = object.require("model").one_of(native_models());
+  program.trainer = object.require("trainer").one_of(native_trainers());
+  program.loss = object.require("loss").one_of(native_losses());
+  read(object, "objectives", program.objectives, objectives_from);
+  read(object, "wrapper", program.wrapper, wrapper_from);
+  program.path = default_path(program.wrapper.kind, program.loss);
+  read_part(object, "path", program.path, native_paths());
+  read(object, "critic", program.critic,
+       [&](const Node& critic) { return critic_from(critic, program.path); });
+  read_run_keys(object, program);
+  read_trainer_keys(object, program);
   read(object, "fault", program.fault, fault_from);
   return program;
 }
 
 NativeProgram fitting_program_from(const Node& node) {
   NativeProgram program = native_program_from(node);
-  const std::string problem = misfit_of_path(program.path, program.wrapper.kind, program.loss);
+  const std::string problem = misfit_of(program);
   if (!problem.empty()) node.fail(problem);
   return program;
 }
@@ -117,8 +215,22 @@ Json to_json(const NativeProgram& program) {
                {"loss_scale", program.loss_scale},
                {"batch_size", program.batch_size},
                {"hidden_size", program.hidden_size},
+               {"vocab_size", program.vocab_size},
+               {"labels", program.labels},
+               {"label_smoothing", program.label_smoothing},
                {"desirable_weight", program.desirable_weight},
-               {"undesirable_weight", program.undesirable_weight}};
+               {"undesirable_weight", program.undesirable_weight},
+               {"rewards", program.rewards},
+               {"idle_expert", program.idle_expert},
+               {"touch_idle_expert", program.touch_idle_expert},
+               {"epochs", program.epochs},
+               {"count_items", program.count_items},
+               {"clip_norm", program.clip_norm},
+               {"kl_limit", program.kl_limit}};
+  if (program.critic) {
+    json["critic"] = {{"model", program.critic->model}, {"path", program.critic->path}};
+  }
+  if (!program.objectives.empty()) json["objectives"] = to_json(program.objectives);
   if (program.fault) json["fault"] = to_json(*program.fault);
   return json;
 }

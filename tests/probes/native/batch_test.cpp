@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 #include <string>
 
@@ -34,6 +35,29 @@ TEST(Batch, ShiftsKlCompletionsByOneInsideTheBatch) {
   EXPECT_TRUE(batch.kl.tokens.narrow(1, 0, 4).equal(batch.sequences.tokens.narrow(1, 0, 4)));
   EXPECT_TRUE(
       batch.kl.tokens.narrow(1, 4, 8).equal(batch.sequences.tokens.narrow(1, 4, 8).roll(1, 0)));
+}
+
+TEST(Batch, PairsShareTheirPrompt) {
+  const Sequences pairs = make_pairs({7, 0, 0, 0}, 6, 128);
+  const auto prompts = pairs.tokens.narrow(1, 0, 4);
+  EXPECT_TRUE(prompts.narrow(0, 0, 3).equal(prompts.narrow(0, 3, 3)));
+  EXPECT_FALSE(pairs.tokens.narrow(0, 0, 3).equal(pairs.tokens.narrow(0, 3, 3)));
+}
+
+TEST(Batch, GroupsShareTheirPrompt) {
+  const Sequences groups = make_groups({7, 0, 0, 0}, 4, 2, 128);
+  const auto prompts = groups.tokens.narrow(1, 0, 4);
+  EXPECT_TRUE(prompts[0].equal(prompts[1]));
+  EXPECT_TRUE(prompts[2].equal(prompts[3]));
+  EXPECT_FALSE(prompts[1].equal(prompts[2]));
+}
+
+TEST(Batch, NumbersAreAFunctionOfTheKeyAndLieAroundZero) {
+  const at::Tensor numbers = draw_numbers({7, 0, 0, 0}, 1000);
+  EXPECT_TRUE(numbers.equal(draw_numbers({7, 0, 0, 0}, 1000)));
+  EXPECT_FALSE(numbers.equal(draw_numbers({7, 1, 0, 0}, 1000)));
+  EXPECT_LE(numbers.abs().max().item<double>(), 1);
+  EXPECT_LT(std::abs(numbers.mean().item<double>()), 0.1);
 }
 
 TEST(Batch, NeverPutsPaddingIntoACompletion) {

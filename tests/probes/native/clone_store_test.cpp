@@ -22,12 +22,12 @@ class PayloadOf : public OneThread {
         ("gradcheck-" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
     fs::remove_all(directory);
     fs::create_directories(directory / "payload");
-    clones.keep(0, Stage::reduced, "weight", at::zeros({1000}));
+    clones.keep(0, Stage::reduced, "policy/weight", at::zeros({1000}));
   }
   void TearDown() override { fs::remove_all(directory); }
   Payload write() {
     const Want want{0, 0, Stage::reduced, {"policy/weight"}, 1 << 20};
-    return write_payload(clones, want, directory.string(), 0);
+    return write_payload({&clones}, want, directory.string(), 0);
   }
 
   fs::path directory;

@@ -18,7 +18,7 @@ Fault fault_of(const std::string& kind) {
 std::string problem_with(const Fault& fault) {
   const ModelTensors parameters = {{"model.norm.weight", {}}, {"lm_head.weight", {}}};
   try {
-    check_target(fault, parameters);
+    check_target(fault, parameters, {{"model.freqs_cos", {}}});
   } catch (const std::invalid_argument& error) {
     return error.what();
   }

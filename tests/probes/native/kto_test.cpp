@@ -5,14 +5,10 @@
 
 #include <cmath>
 
+#include "tests/probes/native/numbers.h"
+
 namespace gradcheck::native {
 namespace {
-
-at::Tensor numbers(std::initializer_list<double> values) {
-  at::Tensor out = at::empty({static_cast<std::int64_t>(values.size())}, at::kDouble);
-  std::copy(values.begin(), values.end(), out.mutable_data_ptr<double>());
-  return out;
-}
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
@@ -24,7 +20,7 @@ at::Tensor desirable() { return numbers({1, 0}).gt(0); }
 
 TEST(Kto, LossIsTheFormulaByHand) {
   const KtoOptions options{.beta = 0.1, .desirable_weight = 2, .undesirable_weight = 3};
-  const at::Tensor loss = kto_loss(some_log_probs(), desirable(), numbers({0.25}), options);
+  const at::Tensor loss = kto_loss("kto", some_log_probs(), desirable(), numbers({0.25}), options);
   const double chosen = 2 * (1 - sigmoid(0.1 * (1 - 0.25)));
   const double rejected = 3 * (1 - sigmoid(0.1 * (0.25 + 0.5)));
   EXPECT_NEAR(loss.item<double>(), (chosen + rejected) / 2, 1e-15);
@@ -45,9 +41,16 @@ TEST(Kto, KlIsNeverNegativeAndCarriesNoGradient) {
   EXPECT_FALSE(kl.requires_grad());
 }
 
+TEST(Kto, ApoZeroUnpairedKnowsNoKl) {
+  const KtoOptions options{.desirable_weight = 1, .undesirable_weight = 1};
+  const at::Tensor loss =
+      kto_loss("apo_zero_unpaired", some_log_probs(), desirable(), numbers({9}), options);
+  EXPECT_NEAR(loss.item<double>(), (1 - sigmoid(0.1) + sigmoid(-0.05)) / 2, 1e-15);
+}
+
 TEST(Kto, RankWithOneKindOnlyGivesNoNaN) {
   const at::Tensor all = numbers({1, 1}).gt(0);
-  const at::Tensor loss = kto_loss(some_log_probs(), all, numbers({0}), {});
+  const at::Tensor loss = kto_loss("kto", some_log_probs(), all, numbers({0}), {});
   EXPECT_TRUE(loss.isfinite().item<bool>());
 }
 

@@ -79,7 +79,7 @@ class RankEvidence:
 
     def digests(self, stage: str, step: int = 0) -> dict[str, str]:
         return {
-            line["name"]: line["digest"]
+            line["name"]: line.get("digest", "")
             for line in self.of("tensor")
             if line["stage"] == stage and line["step"] == step
         }

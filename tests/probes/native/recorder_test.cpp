@@ -16,7 +16,7 @@ namespace {
 class RecorderOf : public OneThread {
  protected:
   Recorder& recorder() {
-    if (!recorder_) recorder_.emplace(parameters, buffers, front.journal(), faults_);
+    if (!recorder_) recorder_.emplace("policy", parameters, buffers, front.journal(), faults_);
     return *recorder_;
   }
   void set_gradient(const at::Tensor& gradient) { parameters[0].value.mutable_grad() = gradient; }
@@ -26,7 +26,9 @@ class RecorderOf : public OneThread {
     EXPECT_EQ(lines.at(lines.size() - 2)["type"], "tensor");
     return lines.at(lines.size() - 2);
   }
-  const at::Tensor& kept(Stage stage) { return recorder().clones().at(0, stage).at("weight"); }
+  const at::Tensor& kept(Stage stage) {
+    return recorder().clones().at(0, stage).at("policy/weight");
+  }
 
   FrontEnd front;
   ModelTensors parameters = {{"weight", at::zeros({2, 3}).requires_grad_()}};
@@ -97,9 +99,21 @@ TEST_F(RecorderOf, AFrozenParameterSaysSo) {
   EXPECT_EQ(last()["requires_grad"], true);
   ModelTensors frozen = {{"weight", at::zeros({2})}};
   const Faults none(std::nullopt, 0);
-  Recorder other(frozen, buffers, front.journal(), none);
+  Recorder other("policy", frozen, buffers, front.journal(), none);
   other.record_start();
   EXPECT_EQ(last()["requires_grad"], false);
+}
+
+TEST_F(RecorderOf, AFrozenParameterHasNoGradientToRecord) {
+  ModelTensors frozen = {{"weight", at::zeros({2})}};
+  const Faults none(std::nullopt, 0);
+  Recorder other("policy", frozen, buffers, front.journal(), none);
+  other.record_local();
+  EXPECT_EQ(front.lines().back()["tensors"], 0);
+  other.record_reduced();
+  EXPECT_EQ(front.lines().back()["tensors"], 0);
+  other.record_final();
+  EXPECT_EQ(front.lines().back()["tensors"], 0);
 }
 
 TEST_F(RecorderOf, StartIsACopyAndAfterIsTheParameterItself) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "probes/native/losses/sequence_log_probs.h"
+#include "probes/native/losses/token_log_probs.h"
 
 #include <array>
 #include <stdexcept>
@@ -16,9 +16,10 @@ struct LossRow {
                           const at::Tensor& targets, const LogProbOptions& options);
 };
 
-constexpr std::array<LossRow, 2> kLosses = {{
+constexpr std::array<LossRow, 3> kLosses = {{
     {"chunked", chunked_log_probs},
     {"dense", dense_log_probs},
+    {"fused", dense_log_probs},
 }};
 
 const LossRow& find_loss(std::string_view name) {
@@ -46,27 +47,24 @@ at::Tensor select(const at::Tensor& features, const Packed& packed) {
   return shifted.reshape({-1, features.size(-1)}).index_select(0, packed.positions);
 }
 
-at::Tensor sum_by_sequence(const at::Tensor& token_log_probs, const Packed& packed,
-                           const Sequences& sequences) {
-  const at::Tensor rows = packed.positions.floor_divide(sequences.completed.size(1));
-  return at::zeros({sequences.tokens.size(0)}, token_log_probs.options())
-      .index_add(0, rows, token_log_probs);
+at::Tensor unpack(const at::Tensor& log_probs, const Packed& packed, const Sequences& sequences) {
+  return at::zeros({sequences.completed.numel()}, log_probs.options())
+      .index_add(0, packed.positions, log_probs)
+      .view_as(sequences.completed);
 }
 
 }  // namespace
 
-at::Tensor sequence_log_probs(std::string_view loss, const Qwen3& model,
-                              const Sequences& sequences) {
+at::Tensor token_log_probs(std::string_view loss, const at::Tensor& hidden, const at::Tensor& head,
+                           const Sequences& sequences) {
   const Packed packed = pack(sequences);
-  const at::Tensor hidden = select(model.hidden(sequences.tokens), packed);
-  return sum_by_sequence(find_loss(loss).log_probs(hidden, model.head(), packed.targets, {}),
-                         packed, sequences);
+  const at::Tensor features = select(hidden, packed);
+  return unpack(find_loss(loss).log_probs(features, head, packed.targets, {}), packed, sequences);
 }
 
-at::Tensor sequence_log_probs_from_logits(const at::Tensor& logits, const Sequences& sequences) {
+at::Tensor token_log_probs_from_logits(const at::Tensor& logits, const Sequences& sequences) {
   const Packed packed = pack(sequences);
-  return sum_by_sequence(log_probs_from_logits(select(logits, packed), packed.targets), packed,
-                         sequences);
+  return unpack(log_probs_from_logits(select(logits, packed), packed.targets), packed, sequences);
 }
 
 }  // namespace gradcheck::native

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/native_fit.h"
+
+#include "model/native_parts.h"
+
+namespace gradcheck {
+namespace {
+
+std::string part(std::string_view key, std::string_view name) {
+  return std::string(key) + " \"" + std::string(name) + "\"";
+}
+
+std::string misfit_of_path(const NativeProgram& program, const std::string& path) {
+  const bool has_wrapper = program.wrapper.kind != "none";
+  const std::string subject = part("path", path);
+  if (has_wrapper == (path == "direct")) {
+    return subject + (has_wrapper ? " means no wrapper" : " needs a wrapper");
+  }
+  const bool needs_logits = path == "wrapped" || path == "wrapped_twice";
+  if (!needs_logits || program.loss == "dense") return "";
+  return subject + " returns logits; " + part("loss", program.loss) +
+         " needs hidden states: use \"redirected\" or \"unwrapped\"";
+}
+
+std::string misfit_of_paths(const NativeProgram& program) {
+  std::string problem = misfit_of_path(program, program.path);
+  if (!problem.empty() || !program.critic) return problem;
+  return misfit_of_path(program, program.critic->path);
+}
+
+std::string misfit_of_objective(const NativeProgram& program) {
+  for (const Objective& objective : program.objectives) {
+    const std::string_view owner = trainer_of_objective(objective.name);
+    if (owner == program.trainer) continue;
+    if (owner == "grpo" && program.trainer == "agent") continue;
+    return part("objectives: name", objective.name) + " belongs to " + part("trainer", owner) +
+           ", not to " + part("trainer", program.trainer);
+  }
+  return "";
+}
+
+// Chunks of a fused loss know nothing of each other, and Liger's loses what it is not passed.
+std::string misfit_of_fused(const NativeProgram& program) {
+  if (program.loss != "fused") return "";
+  for (const Objective& objective : program.objectives) {
+    if (objective.name == "sigmoid" || objective.name == "kto") continue;
+    return "loss \"fused\" has no " + part("objectives: name", objective.name);
+  }
+  if (program.objectives.size() > 1) return "loss \"fused\" computes one of objectives only";
+  if (program.label_smoothing != 0) return "loss \"fused\" loses label_smoothing";
+  if (program.desirable_weight == program.undesirable_weight) return "";
+  return "loss \"fused\" ignores desirable_weight and undesirable_weight";
+}
+
+std::string misfit_of_batch(const NativeProgram& program) {
+  if (program.trainer != "dpo" || program.batch_size % 2 == 0) return "";
+  return part("trainer", program.trainer) + " needs an even batch_size: chosen and rejected rows";
+}
+
+bool is_critic(std::string_view model) { return model.starts_with("minimind_critic"); }
+
+std::string misfit_of_critic(const NativeProgram& program) {
+  const std::string trainer = part("trainer", program.trainer);
+  if ((program.trainer == "critic") != is_critic(program.model)) {
+    return trainer + " does not go with " + part("model", program.model);
+  }
+  if ((program.trainer == "ppo") != program.critic.has_value()) {
+    return trainer + (program.critic ? " has no critic" : " needs a critic");
+  }
+  if (!program.critic || is_critic(program.critic->model)) return "";
+  return part("critic: model", program.critic->model) + " has no value head, which " + trainer +
+         " needs";
+}
+
+std::string misfit_of_experts(const NativeProgram& program) {
+  if (program.model == "minimind_moe") return "";
+  const std::string model = part("model", program.model) + " has no experts";
+  if (program.idle_expert != "never") return model + ": idle_expert must be \"never\"";
+  return program.touch_idle_expert ? "" : model + ": touch_idle_expert must be true";
+}
+
+// A key that only some trainers read, and whether the program sets it.
+struct TrainerKey {
+  std::string_view key;
+  std::string_view trainers;  // separated by spaces
+  bool (*is_set)(const NativeProgram&);
+};
+
+constexpr TrainerKey kTrainerKeys[] = {
+    {"label_smoothing", "dpo", [](const NativeProgram& p) { return p.label_smoothing != 0; }},
+    {"desirable_weight", "kto", [](const NativeProgram& p) { return p.desirable_weight != 1; }},
+    {"undesirable_weight", "kto", [](const NativeProgram& p) { return p.undesirable_weight != 1; }},
+    {"labels \"one_sided\"", "kto", [](const NativeProgram& p) { return p.labels == "one_sided"; }},
+    {"labels \"all_masked\"", "sft agent",
+     [](const NativeProgram& p) { return p.labels == "all_masked"; }},
+    {"rewards", "grpo agent ppo", [](const NativeProgram& p) { return p.rewards != "distinct"; }},
+    {"epochs", "grpo agent ppo", [](const NativeProgram& p) { return p.epochs != 1; }},
+    {"kl_limit", "ppo", [](const NativeProgram& p) { return p.kl_limit != 0; }},
+    {"count_items", "sft", [](const NativeProgram& p) { return p.count_items; }},
+    {"loss \"fused\"", "kto dpo", [](const NativeProgram& p) { return p.loss == "fused"; }},
+};
+
+std::string misfit_of_keys(const NativeProgram& program) {
+  for (const TrainerKey& row : kTrainerKeys) {
+    const std::string readers = " " + std::string(row.trainers) + " ";
+    const bool read = readers.find(" " + program.trainer + " ") != std::string::npos;
+    if (!row.is_set(program) || read) continue;
+    return part("trainer", program.trainer) + " does not know " + std::string(row.key);
+  }
+  return "";
+}
+
+using Rule = std::string (*)(const NativeProgram&);
+constexpr Rule kRules[] = {misfit_of_paths,  misfit_of_objective, misfit_of_keys, misfit_of_fused,
+                           misfit_of_critic, misfit_of_experts,   misfit_of_batch};
+
+}  // namespace
+
+std::string misfit_of(const NativeProgram& program) {
+  for (const Rule rule : kRules) {
+    std::string problem = rule(program);
+    if (!problem.empty()) return problem;
+  }
+  return "";
+}
+
+}  // namespace gradcheck

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "model/native_fit.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gradcheck {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+NativeProgram fitting() {
+  NativeProgram program;
+  program.model = "qwen3_0_6b";
+  program.trainer = "dpo";
+  program.loss = "chunked";
+  program.wrapper.kind = "ddp";
+  program.path = "redirected";
+  return program;
+}
+
+template <typename Change>
+std::string misfit_after(Change change) {
+  NativeProgram program = fitting();
+  change(program);
+  return misfit_of(program);
+}
+
+TEST(NativeFit, HasNothingAgainstAProgramThatFits) { EXPECT_EQ(misfit_of(fitting()), ""); }
+
+TEST(NativeFit, NamesPathAndWrapper) {
+  EXPECT_THAT(misfit_after([](NativeProgram& p) { p.wrapper.kind = "none"; }),
+              AllOf(HasSubstr("path"), HasSubstr("wrapper")));
+}
+
+TEST(NativeFit, NamesPathAndLoss) {
+  EXPECT_THAT(misfit_after([](NativeProgram& p) { p.path = "wrapped"; }),
+              AllOf(HasSubstr("path \"wrapped\""), HasSubstr("loss \"chunked\"")));
+}
+
+TEST(NativeFit, NamesAnObjectiveAndTheTrainerItDoesNotBelongTo) {
+  EXPECT_THAT(misfit_after([](NativeProgram& p) { p.objectives = {{"kto", 1}}; }),
+              AllOf(HasSubstr("\"kto\""), HasSubstr("trainer \"dpo\"")));
+}
+
+TEST(NativeFit, RefusesWhatTheFusedLossCannotCompute) {
+  const auto fused = [](auto change) {
+    return misfit_after([&](NativeProgram& p) {
+      p.loss = "fused";
+      change(p);
+    });
+  };
+  EXPECT_EQ(fused([](NativeProgram& p) { p.objectives = {{"sigmoid", 1}}; }), "");
+  EXPECT_THAT(fused([](NativeProgram& p) { p.objectives = {{"aot", 1}}; }),
+              AllOf(HasSubstr("loss \"fused\""), HasSubstr("\"aot\"")));
+  EXPECT_THAT(fused([](NativeProgram& p) { p.label_smoothing = 0.1; }),
+              HasSubstr("label_smoothing"));
+  EXPECT_THAT(fused([](NativeProgram& p) {
+                p.trainer = "kto";
+                p.desirable_weight = 2;
+              }),
+              HasSubstr("desirable_weight"));
+}
+
+TEST(NativeFit, NamesATrainerAndTheBatchItCannotHave) {
+  EXPECT_THAT(misfit_after([](NativeProgram& p) { p.batch_size = 3; }),
+              AllOf(HasSubstr("trainer \"dpo\""), HasSubstr("batch_size")));
+  EXPECT_THAT(misfit_after([](NativeProgram& p) { p.labels = "one_sided"; }),
+              AllOf(HasSubstr("trainer \"dpo\""), HasSubstr("labels")));
+}
+
+TEST(NativeFit, NamesATrainerAndAKeyItDoesNotRead) {
+  const auto refuses = [](auto change, const char* key) {
+    EXPECT_THAT(misfit_after(change), AllOf(HasSubstr("trainer \"dpo\""), HasSubstr(key)));
+  };
+  refuses([](NativeProgram& p) { p.undesirable_weight = 2; }, "undesirable_weight");
+  refuses([](NativeProgram& p) { p.rewards = "equal"; }, "rewards");
+  refuses([](NativeProgram& p) { p.epochs = 2; }, "epochs");
+  refuses([](NativeProgram& p) { p.count_items = true; }, "count_items");
+  refuses([](NativeProgram& p) { p.critic = Critic{"minimind_critic", "redirected"}; }, "critic");
+}
+
+TEST(NativeFit, NamesACriticAndTheTrainerThatHasNone) {
+  EXPECT_THAT(misfit_after([](NativeProgram& p) { p.model = "minimind_critic"; }),
+              AllOf(HasSubstr("trainer \"dpo\""), HasSubstr("model \"minimind_critic\"")));
+  EXPECT_THAT(misfit_after([](NativeProgram& p) { p.trainer = "critic"; }),
+              AllOf(HasSubstr("trainer \"critic\""), HasSubstr("model \"qwen3_0_6b\"")));
+  EXPECT_THAT(misfit_after([](NativeProgram& p) { p.trainer = "ppo"; }), HasSubstr("critic"));
+}
+
+TEST(NativeFit, NamesAModelWithoutExpertsAndTheKeyAboutThem) {
+  EXPECT_THAT(misfit_after([](NativeProgram& p) { p.idle_expert = "always"; }),
+              AllOf(HasSubstr("model \"qwen3_0_6b\""), HasSubstr("idle_expert")));
+  EXPECT_THAT(misfit_after([](NativeProgram& p) { p.touch_idle_expert = false; }),
+              HasSubstr("touch_idle_expert"));
+}
+
+}  // namespace
+}  // namespace gradcheck

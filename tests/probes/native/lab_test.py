@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the lab's trainers, models and paths leave as evidence, rank by rank."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from native_front import RankEvidence, Record, Zygote, differing, program, run_arm
+
+CRITIC = {"model": "minimind_critic", "path": "redirected"}
+# trainer → what its program needs beside it
+TRAINERS: dict[str, Record] = {
+    "kto": {},
+    "dpo": {},
+    "sft": {},
+    "grpo": {},
+    "agent": {},
+    "distillation": {},
+    "gkd": {},
+    "critic": {"model": "minimind_critic"},
+    "ppo": {"critic": CRITIC},
+}
+
+
+@pytest.fixture(scope="module")
+def zygote() -> Iterator[Zygote]:
+    with Zygote() as running:
+        yield running
+
+
+def sft(**changes: object) -> Record:
+    return program(model="minimind", trainer="sft", **changes)
+
+
+def elsewhere(what: Record, path: str) -> Record:
+    """The same program on another path, its critic too."""
+    moved = what | {"path": path}
+    if "critic" in what:
+        moved["critic"] = what["critic"] | {"path": path}
+    return moved
+
+
+def gradients(evidence: RankEvidence) -> dict[tuple[str, str], str]:
+    return {
+        (record["model"], record["name"]): record["digest"]
+        for record in evidence.of("tensor")
+        if record["stage"] == "reduced"
+    }
+
+
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_one_rank_has_the_same_gradients_before_and_after_the_repair(
+    zygote: Zygote, trainer: str
+) -> None:
+    what = program(**({"model": "minimind", "trainer": trainer} | TRAINERS[trainer]))
+    before, after = (run_arm(zygote, 1, elsewhere(what, p))[0] for p in ("unwrapped", "redirected"))
+    assert len(gradients(before)) >= 90
+    assert gradients(before) == gradients(after)
+
+
+def test_bypass_is_training_on_one_rank(zygote: Zygote) -> None:
+    """After three steps rank 0 has the weights of a run on its data alone."""
+    both = run_arm(zygote, 2, sft(path="unwrapped"), steps=3)
+    alone = run_arm(zygote, 1, sft(path="direct", wrapper="none"), steps=3)
+    assert both[0].digests("after", 2) == alone[0].digests("after", 2)
+    assert differing(both, "after", 2) == 90
+    together = run_arm(zygote, 2, sft(path="redirected"), steps=3)
+    assert together[0].digests("after", 2) != alone[0].digests("after", 2)
+
+
+@pytest.mark.parametrize("trainer", ["dpo", "kto"])
+def test_guard_only_raises_on_every_rank_before_any_backward(zygote: Zygote, trainer: str) -> None:
+    what = program(
+        model="qwen3_tiny_untied",
+        trainer=trainer,
+        loss="fused",
+        vocab_size=40000,
+        path="redirected",
+    )
+    for one in run_arm(zygote, 2, what):
+        raised = one.events("exception")
+        assert [event["error_type"] for event in raised] == ["c10::NotImplementedError"]
+        assert raised[0]["text"] == "Cannot access storage of TensorWrapper"
+        assert raised[0]["phase"] == "forward"
+        assert one.events("backward") == []
+        assert any("modelled" in event["text"] for event in one.events("note"))
+
+
+def test_untied_critic_is_silent_in_step_0_and_raises_in_the_forward_of_step_1(
+    zygote: Zygote,
+) -> None:
+    what = program(model="minimind_critic_untied", trainer="critic", loss="dense", path="wrapped")
+    evidence = run_arm(zygote, 2, what, steps=2)
+    assert differing(evidence, "reduced", 0) == 92
+    for one in evidence:
+        states = {t["name"]: t["state"] for t in one.of("tensor") if t["stage"] == "reduced"}
+        assert [name for name, state in states.items() if state == "absent"] == ["lm_head.weight"]
+        assert [event["step"] for event in one.events("exception")] == [1]
+        assert one.events("reducer")[0]["needs_finalize"]
+
+
+def test_actor_and_critic_are_recorded_apart(zygote: Zygote) -> None:
+    what = program(model="minimind", trainer="ppo", critic=CRITIC)
+    one = run_arm(zygote, 2, what)[0]
+    reduced = [t["model"] for t in one.of("tensor") if t["stage"] == "reduced"]
+    assert (reduced.count("policy"), reduced.count("critic")) == (90, 92)
+    assert [event["model"] for event in one.events("backward")] == ["policy", "critic"]
+
+
+@pytest.mark.parametrize(
+    ("ignored", "tables"), [(["freqs_cos", "freqs_sin"], 2), (["model.freqs_cos"], 1)]
+)
+def test_only_full_names_keep_a_buffer_from_being_broadcast(
+    zygote: Zygote, ignored: list[str], tables: int
+) -> None:
+    one = run_arm(zygote, 2, sft(options={"ignored": ignored}))[0]
+    sizes = {event["bytes"] for event in one.events("buffers_broadcast")}
+    assert sizes == {tables * 64 * 4 * 4}  # rows, head_dim, float32
+
+
+def test_hidden_states_path_arms_and_leaves_the_head_outside(zygote: Zygote) -> None:
+    evidence = run_arm(zygote, 2, sft(path="hidden_states"))
+    assert differing(evidence, "reduced") == 0
+    assert [event["armed"] for event in evidence[0].events("backward")] == [True]
+
+
+@pytest.mark.parametrize(("path", "armed"), [("no_grad_first", False), ("stray_arm", True)])
+def test_only_a_forward_with_gradients_arms(zygote: Zygote, path: str, armed: bool) -> None:
+    evidence = run_arm(zygote, 2, sft(path=path))
+    assert [event["armed"] for event in evidence[0].events("backward")] == [armed]
+    assert (differing(evidence, "reduced") == 0) == armed
+
+
+def test_item_count_is_the_mean_over_the_tokens_of_all_ranks(zygote: Zygote) -> None:
+    """Gradients with the count differ from those of means, and agree over ranks all the same."""
+    means, counted = (run_arm(zygote, 2, sft(count_items=c)) for c in (False, True))
+    assert differing(counted, "reduced") == 0
+    assert counted[0].digests("reduced") != means[0].digests("reduced")
