@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include <string>
+
+#include "model/log_probs.h"
+
+namespace gradcheck {
+
+// The limits for a regime and the type the forward computed in (verdicts.md §9 for bf16,
+// facts/logp.md §6 for the rest).
+LogProbBand band_for(Regime regime, DType dtype, bool mixture_of_experts);
+
+// Where the numbers stand in the band; a NaN fails.
+BandLevel level_in(const LogProbBand& band, double mean_abs, double max_abs, double k3);
+BandLevel level_in(const LogProbBand& band, const LogProbStatistics& statistics);
+
+// The number that the band limits.
+double number_of(const LogProbBand& band, const LogProbStatistics& statistics);
+
+struct ChosenRegime {
+  Regime regime = Regime::other_engine;
+  std::string source;  // given | inferred | assumed
+  std::string reason;
+};
+
+// Given, or inferred from what only one regime can show, or the most lenient assumption.
+// `rounding` is the mean |delta| that rounding one side to a low-precision grid would make; 0 where
+// no side is on one.
+ChosenRegime choose_regime(const LogProbConditions& conditions, const LogProbCounts& counts,
+                           const LogProbStatistics& statistics, double rounding);
+
+}  // namespace gradcheck
