@@ -61,6 +61,7 @@ BandLevel level_of_k3(double k3, const LogProbBand& band) {
 constexpr double kBatchShapeOfF32 = 1e-4;  // max |delta|: fp32 with other chunks (trlx 508: 9.3e-5)
 constexpr double kRoundingSlack = 3;       // kernels that round more than once
 constexpr double kIdenticalShare = 0.05;
+constexpr double kMostNoise = 0.05;  // of a repeat; more is dropout, not noise
 
 }  // namespace
 
@@ -69,6 +70,15 @@ LogProbBand band_for(Regime regime, DType dtype, bool mixture_of_experts) {
   band.source = fmt::format("{}, {}{}", name_of(regime), name_of(dtype),
                             mixture_of_experts ? ", mixture of experts" : "");
   return band;
+}
+
+LogProbBand band_in_force(const LogProbBand& band, Regime regime, std::optional<double> noise) {
+  const bool measured = noise && *noise > 0 && *noise <= kMostNoise;
+  if (!measured || regime == Regime::same_kernels || band.number == "k3") return band;
+  LogProbBand own = limits("mean_abs", 2 * *noise, 3 * *noise, 5 * *noise);
+  own.source = fmt::format("the noise of a repeat ({:.2g})", *noise);
+  if (regime == Regime::same_stack) return own;
+  return band.number == "mean_abs" && band.pass < own.pass ? own : band;
 }
 
 BandLevel level_in(const LogProbBand& band, double mean_abs, double max_abs, double k3) {

@@ -10,6 +10,10 @@ namespace gradcheck {
 // facts/logp.md §6 for the rest).
 LogProbBand band_for(Regime regime, DType dtype, bool mixture_of_experts);
 
+// The band of the job's own noise, mean |delta| of a repeated forward, where it was measured and is
+// noise at all: in its place of the same stack, and in place of a stricter one of another engine.
+LogProbBand band_in_force(const LogProbBand& band, Regime regime, std::optional<double> noise);
+
 // Where the numbers stand in the band; a NaN fails.
 BandLevel level_in(const LogProbBand& band, double mean_abs, double max_abs, double k3);
 BandLevel level_in(const LogProbBand& band, const LogProbStatistics& statistics);

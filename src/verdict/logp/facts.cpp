@@ -19,6 +19,11 @@ void measure_grids(LogProbFacts& facts) {
 
 }  // namespace
 
+BandLevel level_of(const LogProbFacts& facts, const DeltaSums& sums) {
+  const double k3 = (sums.ratio - sums.delta) / static_cast<double>(sums.tokens);
+  return level_in(facts.band, sums.mean_abs(), sums.largest, k3);
+}
+
 LogProbFacts measure(std::vector<const LogProbShard*> shards, const LogProbConditions& conditions) {
   LogProbFacts facts;
   facts.shards = std::move(shards);
@@ -32,7 +37,9 @@ LogProbFacts measure(std::vector<const LogProbShard*> shards, const LogProbCondi
   measure_grids(facts);
   facts.regime = choose_regime(conditions, facts.counts, facts.statistics, facts.rounding);
   facts.dtype = conditions.dtype.value_or(DType::bf16);
-  facts.band = band_for(facts.regime.regime, facts.dtype, conditions.mixture_of_experts);
+  facts.band =
+      band_in_force(band_for(facts.regime.regime, facts.dtype, conditions.mixture_of_experts),
+                    facts.regime.regime, facts.statistics.repeat_mean_abs);
   return facts;
 }
 

@@ -32,6 +32,9 @@ struct LogProbFacts {
   }
 };
 
+// Where some of the tokens stand in the band of all.
+BandLevel level_of(const LogProbFacts& facts, const DeltaSums& sums);
+
 LogProbFacts measure(std::vector<const LogProbShard*> shards, const LogProbConditions& conditions);
 
 // What one test of facts/logp.md §8 saw: a line of the reading and, where something is wrong, a
@@ -40,7 +43,6 @@ struct Sign {
   LogProbSignature signature;
   int code = 0;  // 0: no finding of its own
   Severity severity = Severity::error;
-  std::string message;     // of the finding; empty: the signature's text
   std::vector<int> ranks;  // involved
   std::uint64_t count = 0;
   std::optional<CauseClaim> claim;

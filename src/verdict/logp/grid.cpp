@@ -12,9 +12,17 @@ namespace {
 
 constexpr std::int64_t kTellingTokens = 16;
 constexpr double kShare = 0.999;
+constexpr double kWideShare = 0.95;  // some logits lie below 1 and have finer steps
+constexpr Grid kOrder[] = {Grid::bf16_wide_difference, Grid::bf16,       Grid::f16,
+                           Grid::log_of_bf16,          Grid::log_of_f16, Grid::bf16_difference};
 
-constexpr std::array<std::string_view, 6> kGrids = {
-    "none", "bf16", "f16", "log of bf16", "log of f16", "difference of bf16 numbers"};
+constexpr std::array<std::string_view, 7> kGrids = {"none",
+                                                    "bf16",
+                                                    "f16",
+                                                    "log of bf16",
+                                                    "log of f16",
+                                                    "difference of bf16 numbers",
+                                                    "difference of bf16 numbers"};
 
 constexpr int kBf16Bits = 8;  // of the significand, the hidden one included
 constexpr int kF16Bits = 11;
@@ -39,10 +47,14 @@ bool is_log_of(double value, double (*round)(double)) {
   return error <= p * 0x1p-23 * (1 + std::fabs(value));
 }
 
-// Both terms are bf16 and the larger one is a logit or a logsumexp above 1: a multiple of 2^-14 at
-// least, where fp32 has steps of 2^-22.
-bool is_coarse_difference(double value) {
-  const double scaled = std::ldexp(value, 14);
+// Steps of a difference of two bf16 numbers. Both above 1 leave multiples of 2^-7, which a bf16
+// log-prob below 0.5 is not; a small logit leaves multiples of 2^-14 at least, where fp32 has
+// 2^-22.
+constexpr int kWideStep = 7;
+constexpr int kNarrowStep = 14;
+
+bool is_multiple(double value, int bits) {
+  const double scaled = std::ldexp(value, bits);
   return scaled == std::nearbyint(scaled);
 }
 
@@ -57,7 +69,9 @@ bool is_on(Grid grid, double value) {
     case Grid::log_of_f16:
       return is_log_of(value, to_f16);
     case Grid::bf16_difference:
-      return is_coarse_difference(value);
+      return is_multiple(value, kNarrowStep);
+    case Grid::bf16_wide_difference:
+      return is_multiple(value, kWideStep);
     case Grid::none:
       break;
   }
@@ -70,6 +84,7 @@ bool is_telling(Grid grid, double value) {
   const double magnitude = std::fabs(value);
   if (grid == Grid::bf16 || grid == Grid::f16) return !tells_nothing(value);
   if (grid == Grid::bf16_difference) return magnitude >= 0x1p-6 && !tells_nothing(value);
+  if (grid == Grid::bf16_wide_difference) return magnitude > 0 && magnitude < 0.5;
   return magnitude >= 0x1p-6 && magnitude <= 16;
 }
 
@@ -79,7 +94,7 @@ double value_at(const LogProbShard& shard, std::size_t i, Side side) {
 
 // More than a handful off the grid settles it; the rest need not be looked at.
 bool is_settled(std::int64_t off, std::int64_t tokens) {
-  return off > 64 && static_cast<double>(off) > 0.01 * static_cast<double>(tokens);
+  return off > 64 && static_cast<double>(off) > 0.1 * static_cast<double>(tokens);
 }
 
 SideGrid measured(Shards shards, Side side, Grid grid) {
@@ -114,10 +129,12 @@ double step_of(Grid grid, double value) {
 std::string_view name_of(Grid grid) { return name_at(kGrids, grid); }
 
 SideGrid grid_of(Shards shards, Side side) {
-  for (Grid grid :
-       {Grid::bf16, Grid::f16, Grid::log_of_bf16, Grid::log_of_f16, Grid::bf16_difference}) {
-    const SideGrid found = measured(shards, side, grid);
-    if (found.tokens >= kTellingTokens && found.share >= kShare) return found;
+  for (const Grid grid : kOrder) {
+    SideGrid found = measured(shards, side, grid);
+    const double enough = grid == Grid::bf16_wide_difference ? kWideShare : kShare;
+    if (found.tokens < kTellingTokens || !(found.share >= enough)) continue;
+    if (grid == Grid::bf16_wide_difference) found.grid = Grid::bf16_difference;
+    return found;
   }
   return {};
 }

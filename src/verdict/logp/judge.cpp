@@ -94,10 +94,22 @@ void take_facts(LogProbFacts& facts, LogProbReading& reading) {
   reading.worst_rows = worst_rows(facts.sums);
 }
 
-// The number against its band, whatever the signatures say.
-void judge_number(const LogProbFacts& facts, LogProbReading& reading) {
+bool is_declared(const std::vector<Sign>& signs) {
+  return std::any_of(signs.begin(), signs.end(), [](const Sign& sign) {
+    return sign.signature.declared && sign.explains >= 0.5;
+  });
+}
+
+// The number against its band, whatever the signatures say; not judged where a declared condition
+// accounts for it.
+void judge_number(const LogProbFacts& facts, const std::vector<Sign>& signs,
+                  LogProbReading& reading) {
   const BandLevel level = reading.band.level;
-  if (level == BandLevel::pass || facts.conditions.lag) return;
+  if (level == BandLevel::pass) return;
+  if (facts.conditions.lag || is_declared(signs)) {
+    reading.notes.push_back("the size of the difference is not judged: it was declared");
+    return;
+  }
   Finding finding = finding_of(
       501, fmt::format("{} {} is above what {} allows ({})", facts.band.number,
                        number_text(number_of(facts.band, facts.statistics)), facts.band.source,
@@ -111,24 +123,61 @@ void judge_number(const LogProbFacts& facts, LogProbReading& reading) {
   reading.findings.push_back(finding);
 }
 
-void take_signs(std::vector<Sign> signs, LogProbReading& reading) {
+// What accounts for most of the difference first, then the surest.
+void sort_signs(std::vector<Sign>& signs) {
   std::stable_sort(signs.begin(), signs.end(), [](const Sign& a, const Sign& b) {
     const bool most_a = a.explains >= 0.5, most_b = b.explains >= 0.5;
     if (most_a != most_b) return most_a;
     return a.signature.confidence > b.signature.confidence;
   });
-  for (Sign& sign : signs) {
-    if (sign.code != 0 && !sign.signature.declared) {
-      Finding finding =
-          finding_of(sign.code, sign.message.empty() ? sign.signature.text : sign.message);
-      finding.severity = sign.severity;
-      finding.ranks = sign.ranks;
-      finding.count = sign.count;
-      reading.findings.push_back(finding);
-    }
-    if (sign.claim && !sign.signature.declared) reading.causes.push_back(*sign.claim);
-    reading.signatures.push_back(sign.signature);
+}
+
+Finding finding_of(const Sign& sign) {
+  Finding finding = finding_of(sign.code, sign.signature.text);
+  finding.severity = sign.severity;
+  finding.ranks = sign.ranks;
+  finding.count = sign.count;
+  return finding;
+}
+
+// Evidence of two signs for one cause stands in one claim.
+void add_claim(const CauseClaim& claim, std::vector<CauseClaim>& claims) {
+  for (CauseClaim& known : claims) {
+    if (known.cause != claim.cause) continue;
+    known.evidence.insert(known.evidence.end(), claim.evidence.begin(), claim.evidence.end());
+    known.confidence = std::max(known.confidence, claim.confidence);
+    return;
   }
+  claims.push_back(claim);
+}
+
+void take_signs(const std::vector<Sign>& signs, LogProbReading& reading) {
+  for (const Sign& sign : signs) {
+    reading.signatures.push_back(sign.signature);
+    if (sign.signature.declared) continue;
+    if (sign.code != 0) reading.findings.push_back(finding_of(sign));
+    if (sign.claim) add_claim(*sign.claim, reading.causes);
+  }
+}
+
+// Causes belong to something wrong: a clean reading needs none, and a number above its band that no
+// sign explains gets guesses.
+void settle_causes(const LogProbFacts& facts, const std::vector<Sign>& signs,
+                   LogProbReading& reading) {
+  const bool wrong = std::any_of(reading.findings.begin(), reading.findings.end(),
+                                 [](const Finding& f) { return f.code / 100 == 5; });
+  if (!wrong) {
+    reading.causes.clear();
+    return;
+  }
+  const bool explained = std::any_of(signs.begin(), signs.end(), [](const Sign& sign) {
+    return sign.claim && !sign.signature.declared && sign.explains >= 0.5;
+  });
+  const bool loud = std::any_of(
+      reading.findings.begin(), reading.findings.end(),
+      [](const Finding& f) { return f.code == 501 && f.severity >= Severity::warning; });
+  if (explained || !loud) return;
+  for (const CauseClaim& guess : guesses(facts)) add_claim(guess, reading.causes);
 }
 
 // Tokens needed to see a bias of kVisibleBias at 4 standard errors; 0 where there are enough.
@@ -169,15 +218,18 @@ void sort_findings(std::vector<Finding>& findings) {
 
 void judge_facts(LogProbFacts facts, LogProbReading& reading) {
   take_facts(facts, reading);
-  take_signs(see_all(facts), reading);
+  std::vector<Sign> signs = see_all(facts);
+  sort_signs(signs);
+  take_signs(signs, reading);
   if (facts.counts.compared == 0) {
     const char* why =
         facts.counts.tokens == 0 ? "the mask selects no token" : "no token is finite on both sides";
     reading.findings.push_back(finding_of(604, why));
     return;
   }
-  judge_number(facts, reading);
-  if (!has_error(reading, true)) judge_power(facts, reading);
+  judge_number(facts, signs, reading);
+  settle_causes(facts, signs, reading);
+  if (!has_error(reading, true) && !is_declared(signs)) judge_power(facts, reading);
 }
 
 }  // namespace

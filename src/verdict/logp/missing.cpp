@@ -48,15 +48,42 @@ void add_row(Zeros& zeros, const LogProbShard& shard, std::size_t row, IsMissing
   zeros.last += back;
 }
 
-Zeros zeros_of(const LogProbFacts& facts, Side side) {
+double value_of(const LogProbShard& shard, std::size_t i, Side side) {
+  return side == Side::old_side ? shard.old_values[i] : shard.new_values[i];
+}
+
+// Renormalised over kept tokens, a side is exactly 0 where one token alone was kept, to which the
+// other side may give the smallest kept mass: as far as the tokens that are not 0 go, all of them
+// to one side.
+double renormalised_bound(const LogProbFacts& facts, Side side, Side other) {
+  std::int64_t below = 0, tokens = 0;
+  double lowest = 0;
+  for_each_token(facts.shards, [&](const LogProbShard& shard, std::size_t i) {
+    const double own = value_of(shard, i, side);
+    if (own == 0) return;
+    const double difference = value_of(shard, i, other) - own;
+    ++tokens;
+    below += difference < -1e-6 ? 1 : 0;
+    lowest = std::min(lowest, difference);
+  });
+  return tokens >= 16 && 10 * below >= 9 * tokens ? 1.01 * lowest : 0;
+}
+
+double bound_for(const LogProbFacts& facts, Side side, Side other) {
   const SideGrid& grid = side == Side::old_side ? facts.old_grid : facts.new_grid;
   const double bound = grid.grid == Grid::none ? kNeverComputed : kNeverComputedCoarse;
+  const double kept = side == Side::old_side ? facts.conditions.top_p.value_or(1) : 1;
+  return std::min({bound, 1.01 * std::log(kept), renormalised_bound(facts, side, other)});
+}
+
+Zeros zeros_of(const LogProbFacts& facts, Side side, Side other_side) {
+  const std::int64_t exact = side == Side::old_side ? facts.counts.zero_old : facts.counts.zero_new;
+  if (exact == 0) return {};
+  const double bound = bound_for(facts, side, other_side);
   Zeros zeros;
   for_each_row(facts.shards, [&](const LogProbShard& shard, std::size_t row) {
     add_row(zeros, shard, row, [&](std::size_t i) {
-      const double own = side == Side::old_side ? shard.old_values[i] : shard.new_values[i];
-      const double other = side == Side::old_side ? shard.new_values[i] : shard.old_values[i];
-      return own == 0 && other < bound;
+      return value_of(shard, i, side) == 0 && value_of(shard, i, other_side) < bound;
     });
   });
   return zeros;
@@ -83,7 +110,8 @@ Sign sign_of(const LogProbFacts& facts, const Zeros& zeros, const char* side, co
       fmt::format("{} is exactly 0.0 at {} where {} is {} on average", side,
                   of_all_text(zeros.tokens, facts.counts.compared), other,
                   number_text(zeros.other / static_cast<double>(zeros.tokens)));
-  sign.signature = {"missing", Confidence::certain, false, text};
+  sign.signature = {zeros.first > 0 ? "missing_at_front" : "missing", Confidence::certain, false,
+                    text};
   sign.claim = claim_of(Cause::missing_as_zero, Confidence::certain,
                         {text, where_text(zeros),
                          fmt::format("they hold {} of all |Δ|", percent_text(sign.explains))});
@@ -94,8 +122,8 @@ Sign sign_of(const LogProbFacts& facts, const Zeros& zeros, const char* side, co
 
 std::vector<Sign> see_missing(const LogProbFacts& facts) {
   std::vector<Sign> signs;
-  const Zeros old_zeros = zeros_of(facts, Side::old_side);
-  const Zeros new_zeros = zeros_of(facts, Side::new_side);
+  const Zeros old_zeros = zeros_of(facts, Side::old_side, Side::new_side);
+  const Zeros new_zeros = zeros_of(facts, Side::new_side, Side::old_side);
   if (old_zeros.tokens > 0) signs.push_back(sign_of(facts, old_zeros, "old", "new"));
   if (new_zeros.tokens > 0) signs.push_back(sign_of(facts, new_zeros, "new", "old"));
   return signs;

@@ -19,6 +19,7 @@ std::string words_for(Grid grid) {
     case Grid::log_of_f16:
       return "the logarithm of a softmax stored in f16";
     case Grid::bf16_difference:
+    case Grid::bf16_wide_difference:
       return "a bf16 logit minus a bf16 logsumexp";
     case Grid::none:
       break;
@@ -35,6 +36,10 @@ Cause cause_for(Grid grid) {
 double explained_by_rounding(const LogProbFacts& facts) {
   const double mean = facts.statistics.mean_abs;
   if (mean == 0) return 1;
+  // The step is that of a logsumexp nobody recorded: half of it, for logits up to 128, is 0.5.
+  const bool is_difference =
+      facts.new_grid.grid == Grid::bf16_difference || facts.old_grid.grid == Grid::bf16_difference;
+  if (is_difference) return facts.statistics.max_abs <= 0.5 ? 1 : 0.1;
   return facts.rounding > 0 && mean <= 3 * facts.rounding ? 1
                                                           : std::min(1.0, facts.rounding / mean);
 }

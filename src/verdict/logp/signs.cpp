@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace gradcheck {
@@ -10,16 +11,46 @@ namespace {
 
 using Test = std::vector<Sign> (*)(const LogProbFacts&);
 
-constexpr Test kTests[] = {see_values, see_missing, see_precision};
+constexpr Test kExact[] = {see_values, see_missing, see_precision, see_places};
+constexpr Test kShapes[] = {see_sides, see_trends, see_profiles, see_tails};
+constexpr Test kRest[] = {see_repeat, see_entropy, see_ranks, see_bias};
+
+template <std::size_t N>
+void see(const Test (&tests)[N], const LogProbFacts& facts, std::vector<Sign>& signs) {
+  for (const Test test : tests) {
+    for (Sign& sign : test(facts)) signs.push_back(std::move(sign));
+  }
+}
+
+bool is_settled(const std::vector<Sign>& signs) {
+  return std::any_of(signs.begin(), signs.end(), [](const Sign& sign) {
+    return sign.signature.confidence == Confidence::certain && sign.explains >= 0.9;
+  });
+}
+
+// Log-probs padded at the front with 0.0 stand beside their tokens too: the padding is the cause.
+void join_padding_and_shift(std::vector<Sign>& signs) {
+  const bool shifted = std::any_of(signs.begin(), signs.end(),
+                                   [](const Sign& sign) { return sign.signature.name == "shift"; });
+  for (Sign& sign : signs) {
+    if (!shifted || sign.signature.name != "missing_at_front") continue;
+    sign.explains = 1;
+    sign.claim->evidence.push_back(
+        "filled at the front, so all that follow stand beside their "
+        "tokens");
+  }
+}
 
 }  // namespace
 
 std::vector<Sign> see_all(const LogProbFacts& facts) {
-  std::vector<Sign> all;
-  for (const Test test : kTests) {
-    for (Sign& sign : test(facts)) all.push_back(std::move(sign));
-  }
-  return all;
+  std::vector<Sign> signs;
+  see(kExact, facts, signs);
+  join_padding_and_shift(signs);
+  if (facts.counts.compared == 0 || facts.bitwise()) return signs;
+  if (!is_settled(signs)) see(kShapes, facts, signs);
+  see(kRest, facts, signs);
+  return signs;
 }
 
 std::string number_text(double value) {

@@ -12,8 +12,21 @@ namespace gradcheck {
 std::vector<Sign> see_values(const LogProbFacts& facts);     // not finite, positive
 std::vector<Sign> see_missing(const LogProbFacts& facts);    // exact zeros at real tokens
 std::vector<Sign> see_precision(const LogProbFacts& facts);  // grids of the two sides
+std::vector<Sign> see_places(const LogProbFacts& facts);     // lag, row order, onsets inside rows
+std::vector<Sign> see_sides(const LogProbFacts& facts);      // all delta of one sign
+std::vector<Sign> see_trends(const LogProbFacts& facts);     // over the log-prob
+std::vector<Sign> see_profiles(const LogProbFacts& facts);   // over positions and padding
+std::vector<Sign> see_tails(const LogProbFacts& facts);      // concentration
+std::vector<Sign> see_repeat(const LogProbFacts& facts);     // noise of a repeated forward
+std::vector<Sign> see_entropy(const LogProbFacts& facts);    // surprisal against entropy
+std::vector<Sign> see_ranks(const LogProbFacts& facts);      // one bad rank in a clean mean
+std::vector<Sign> see_bias(const LogProbFacts& facts);       // mean ratio is not 1
 
-// All of them, in order.
+// What may be behind a number above its band that no sign explains: never more than possible.
+std::vector<CauseClaim> guesses(const LogProbFacts& facts);
+
+// All of them, in order. Where one is certain and accounts for nearly everything, the shape of the
+// differences is its doing and is not read.
 std::vector<Sign> see_all(const LogProbFacts& facts);
 
 // Helpers for their texts.
