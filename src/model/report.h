@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/finding.h"
+#include "model/log_probs.h"
 #include "model/outcome.h"
 #include "model/plan.h"
 #include "model/scenario.h"
@@ -18,7 +19,7 @@ namespace gradcheck {
 // otherwise. Doubles may be non-finite here; in JSON they become null.
 
 inline constexpr const char* kReportSchema = "report-1";
-inline constexpr int kReportSchemaMinor = 1;         // 1: arms[].probe
+inline constexpr int kReportSchemaMinor = 2;         // 1: arms[].probe; 2: arms[].logp
 inline constexpr std::size_t kReportTensors = 1000;  // rows an arm, before `truncated`
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
@@ -150,7 +151,7 @@ struct ArmReport {
   std::string backend;
   std::string dtype;
   std::uint64_t seed = 0;        // of native arms; a job seeds itself
-  std::string probe = "native";  // native | python: what kind of program ran
+  std::string probe = "native";  // native | python: what kind of program ran; files: none did
   double duration_s = 0;
   Scope scope;
   Totals totals;
@@ -168,6 +169,7 @@ struct ArmReport {
   EventTotals events;
   std::vector<RankRow> ranks;
   std::vector<std::string> notes;
+  std::optional<LogProbReading> logp;  // its outcome, findings and causes are among the arm's
 };
 
 struct ScenarioReport {

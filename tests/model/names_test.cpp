@@ -6,6 +6,7 @@
 
 #include "model/dtype.h"
 #include "model/finding.h"
+#include "model/log_probs.h"
 #include "model/native_parts.h"
 #include "model/outcome.h"
 #include "model/plan.h"
@@ -44,6 +45,11 @@ TEST(Names, OfVerdictsRoundTrip) {
   expect_round_trip(Severity::error, severity_from_name);
   expect_round_trip(Confidence::certain, confidence_from_name);
   expect_round_trip(Cause::unexplained, cause_from_name);
+}
+
+TEST(Names, OfLogProbsRoundTrip) {
+  expect_round_trip(Regime::quantised, regime_from_name);
+  expect_round_trip(BandLevel::fail, band_level_from_name);
 }
 
 TEST(Names, OfPlansRoundTrip) {

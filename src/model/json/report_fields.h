@@ -3,6 +3,7 @@
 #include <concepts>
 #include <type_traits>
 
+#include "model/json/log_prob_fields.h"
 #include "model/report.h"
 
 namespace gradcheck::report_json {
@@ -206,6 +207,7 @@ void fields(auto& v, is<ArmReport> auto& arm) {
   v("events", arm.events);
   v("ranks", arm.ranks);
   v("notes", arm.notes);
+  v.since("logp", arm.logp);
 }
 
 void fields(auto& v, is<Source> auto& source) {
