@@ -200,7 +200,8 @@ void add_explanation(Page& page, std::size_t indent, const ArmReport& arm) {
   add_judged(page, indent, arm);
   const bool about_them = arm.probe == "files" || is_problem(arm.verdict);
   const bool wanted = about_them || page.options().verbosity > 0;
-  if (arm.logp && wanted) add_log_probs(page, indent, *arm.logp);
+  if (!wanted) return;
+  for (const LogProbArm& judged : arm.logp) add_log_probs(page, indent, judged);
 }
 
 void add_rerun(Page& page, std::size_t indent, const ArmReport& arm, const std::string& command) {

@@ -213,8 +213,14 @@ std::string sparkline(const std::vector<LogProbGroup>& groups) {
   return line;
 }
 
-void add_log_probs(Page& page, std::size_t indent, const LogProbReading& reading) {
+void add_log_probs(Page& page, std::size_t indent, const LogProbArm& judged) {
+  const LogProbReading& reading = judged.reading;
   if (reading.counts.tokens == 0) return;
+  if (!judged.name.empty()) {
+    const std::string text =
+        fmt::format("'{}' of step {}, handed over by {}", judged.name, judged.step, judged.source);
+    page.labelled(indent, "log-probs", Style::dim, printable(text));
+  }
   page.labelled(indent, "regime", Style::dim, printable(regime_text(reading)));
   page.labelled(indent, "counts", Style::dim, counts_text(reading.counts));
   add_signatures(page, indent, reading);

@@ -4,14 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "model/log_probs.h"
+#include "model/report.h"
 #include "reports/page.h"
 
 namespace gradcheck {
 
-// The reading of an arm's log-probs: regime and how it is known, counts, statistics with their
-// formulas, profiles over position and log-prob, worst tokens and rows, what each test saw.
-void add_log_probs(Page& page, std::size_t indent, const LogProbReading& reading);
+// One reading of an arm's log-probs: of a job its step and name, regime and how it is known,
+// counts, statistics with their formulas, profiles over position and log-prob, worst tokens and
+// rows, what each test saw.
+void add_log_probs(Page& page, std::size_t indent, const LogProbArm& judged);
 
 // One block character a value, the largest full; values that are not finite are '?'. Empty groups
 // are blank.

@@ -58,7 +58,9 @@ std::string name_or_unnamed(std::string_view name) {
 
 std::string counts_text(const ArmReport& arm) {
   if (arm.outcome == Outcome::skipped) return "skipped";
-  if (arm.probe == "files" && arm.logp) return plural(arm.logp->counts.compared, "token");
+  if (arm.probe == "files" && !arm.logp.empty()) {
+    return plural(arm.logp.front().reading.counts.compared, "token");
+  }
   std::string text = main_count(arm);
   const auto add = [&text](std::int64_t count, std::string_view what) {
     if (count > 0) text += fmt::format(", {} {}", count, what);

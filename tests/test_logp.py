@@ -100,9 +100,9 @@ def test_equal_log_probs_are_bitwise(gradcheck: Gradcheck, tmp_path: Path) -> No
     code, arm = judged(gradcheck, pair(tmp_path / "a.safetensors", old, old))
     assert code == 0
     assert arm["headline"] == "old and new are bitwise equal: 2048 tokens"
-    assert arm["logp"]["bitwise"]
-    assert arm["logp"]["counts"]["identical"] == 2048
-    assert arm["logp"]["statistics"]["max_abs"] == 0
+    assert arm["logp"][0]["reading"]["bitwise"]
+    assert arm["logp"][0]["reading"]["counts"]["identical"] == 2048
+    assert arm["logp"][0]["reading"]["statistics"]["max_abs"] == 0
 
 
 def test_new_in_bf16_is_found_and_said(gradcheck: Gradcheck, tmp_path: Path) -> None:
@@ -137,9 +137,9 @@ def test_noise_of_two_ranks_passes(gradcheck: Gradcheck, tmp_path: Path) -> None
     code, arm = judged(gradcheck, *files)
     assert code == 0
     assert arm["findings"] == arm["causes"] == []
-    assert arm["logp"]["counts"]["ranks"] == 2
-    assert [group["label"] for group in arm["logp"]["by_rank"]] == ["0", "1"]
-    assert arm["logp"]["regime_source"] == "assumed"
+    assert arm["logp"][0]["reading"]["counts"]["ranks"] == 2
+    assert [group["label"] for group in arm["logp"][0]["reading"]["by_rank"]] == ["0", "1"]
+    assert arm["logp"][0]["reading"]["regime_source"] == "assumed"
 
 
 @pytest.mark.parametrize("dtype", ["F64", "F32", "F16", "BF16"])
@@ -148,7 +148,9 @@ def test_every_float_type_is_read(gradcheck: Gradcheck, tmp_path: Path, dtype: s
     exact = old if dtype != "F16" else [struct.unpack("<e", struct.pack("<e", v))[0] for v in old]
     code, arm = judged(gradcheck, pair(tmp_path / "a.safetensors", exact, exact, dtype))
     assert code == 0
-    assert arm["logp"]["statistics"]["surprisal"] == pytest.approx(-sum(exact) / len(exact))
+    assert arm["logp"][0]["reading"]["statistics"]["surprisal"] == pytest.approx(
+        -sum(exact) / len(exact)
+    )
 
 
 NAMES = [
@@ -178,7 +180,7 @@ def test_every_systems_names_are_known(
     )
     code, arm = judged(gradcheck, safetensors(tmp_path / "a.safetensors", **dict(arrays)))
     assert code == 0
-    assert arm["logp"]["counts"]["compared"] == 1000
+    assert arm["logp"][0]["reading"]["counts"]["compared"] == 1000
 
 
 def test_formats_say_the_same(gradcheck: Gradcheck, tmp_path: Path) -> None:
@@ -198,7 +200,7 @@ def test_formats_say_the_same(gradcheck: Gradcheck, tmp_path: Path) -> None:
         ["--old", tmp_path / "old.npy", "--new", tmp_path / "new.npy"],
         [lines],
     ]
-    readings = [judged(gradcheck, *call)[1]["logp"] for call in calls]
+    readings = [judged(gradcheck, *call)[1]["logp"][0]["reading"] for call in calls]
     assert all(reading == readings[0] for reading in readings)
 
 
@@ -213,8 +215,8 @@ def test_ragged_rows_of_json_lines(gradcheck: Gradcheck, tmp_path: Path) -> None
             file.write(json.dumps(line | {"token_ids": list(range(len(part))), "env": "x"}) + "\n")
     code, arm = judged(gradcheck, path)
     assert code == 0
-    assert arm["logp"]["counts"]["masked_out"] == ROWS
-    assert arm["logp"]["counts"]["tokens"] == sum(19 + row for row in range(ROWS))
+    assert arm["logp"][0]["reading"]["counts"]["masked_out"] == ROWS
+    assert arm["logp"][0]["reading"]["counts"]["tokens"] == sum(19 + row for row in range(ROWS))
 
 
 def test_null_counts_as_not_finite(gradcheck: Gradcheck, tmp_path: Path) -> None:
@@ -222,7 +224,7 @@ def test_null_counts_as_not_finite(gradcheck: Gradcheck, tmp_path: Path) -> None
     path.write_text(json.dumps({"old": [-1.5, None, -2.25], "new": [-1.5, -0.5, -2.25]}) + "\n")
     code, arm = judged(gradcheck, path)
     assert code == 1
-    assert arm["logp"]["counts"]["nonfinite_old"] == 1
+    assert arm["logp"][0]["reading"]["counts"]["nonfinite_old"] == 1
     assert "GC503" in [f["code"] for f in arm["findings"]]
 
 
@@ -244,7 +246,7 @@ def test_declared_sampling_is_a_reading(gradcheck: Gradcheck, tmp_path: Path) ->
     assert arm["causes"][0]["cause"] == "renormalised_sampling"
     code, arm = judged(gradcheck, path, "--sampling", "top_p=0.9")
     assert code == 0
-    assert arm["logp"]["signatures"][0]["declared"]
+    assert arm["logp"][0]["reading"]["signatures"][0]["declared"]
 
 
 def test_three_way_reading(gradcheck: Gradcheck, tmp_path: Path) -> None:
@@ -257,7 +259,7 @@ def test_three_way_reading(gradcheck: Gradcheck, tmp_path: Path) -> None:
         rollout=("F32", shape, noisy(old)),
         ref=("F32", shape, noisy(old, 0.5)),
     )
-    pairs = judged(gradcheck, path)[1]["logp"]["pairs"]
+    pairs = judged(gradcheck, path)[1]["logp"][0]["reading"]["pairs"]
     assert [p["name"] for p in pairs] == ["old - rollout", "new - rollout", "new - ref"]
     assert pairs[2]["mean_abs"] > 0.3 > 0.02 > pairs[0]["mean_abs"] > 0.01
 

@@ -140,6 +140,14 @@ struct Scope {
   std::vector<std::string> not_checked;  // "loss normalisation", "agreement (one rank)", …
 };
 
+// Log-probs that were handed over under one name in one step.
+struct LogProbArm {
+  std::int64_t step = 0;
+  std::string name;
+  std::string source;  // "gradcheck.log_probs", "trl GRPOTrainer", "files"
+  LogProbReading reading;
+};
+
 struct ArmReport {
   std::string name;
   Outcome outcome = Outcome::error;
@@ -169,7 +177,8 @@ struct ArmReport {
   EventTotals events;
   std::vector<RankRow> ranks;
   std::vector<std::string> notes;
-  std::optional<LogProbReading> logp;  // its outcome, findings and causes are among the arm's
+  // Those that were a test. Their outcome, findings and causes are among the arm's.
+  std::vector<LogProbArm> logp;
 };
 
 struct ScenarioReport {

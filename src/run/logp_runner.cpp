@@ -27,7 +27,7 @@ ScenarioReport scenario_of(const LogpOptions& options, double& duration_s) {
   apply_expectation(arm, expect, {arm.world_size, arm.dtype, false, options.fail_on});
   scenario.verdict = arm.verdict;
   scenario.reason = arm.reason;
-  scenario.title = fmt::format("{} tokens", arm.logp->counts.tokens);
+  scenario.title = fmt::format("{} tokens", arm.logp.front().reading.counts.tokens);
   duration_s = seconds_since(start);
   return scenario;
 }
@@ -43,7 +43,7 @@ ArmReport arm_of(LogProbReading reading) {
   arm.findings = reading.findings;
   arm.causes = reading.causes;
   arm.notes = std::exchange(reading.notes, {});
-  arm.logp = std::move(reading);
+  arm.logp.push_back({0, "", "files", std::move(reading)});
   return arm;
 }
 

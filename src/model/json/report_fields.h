@@ -178,6 +178,13 @@ void fields(auto& v, is<Scope> auto& scope) {
   v("not_checked", scope.not_checked);
 }
 
+void fields(auto& v, is<LogProbArm> auto& judged) {
+  v("step", judged.step);
+  v("name", judged.name);
+  v("source", judged.source);
+  v("reading", judged.reading);
+}
+
 void fields(auto& v, is<ArmReport> auto& arm) {
   v("name", arm.name);
   v("outcome", arm.outcome);
