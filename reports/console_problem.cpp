@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/phrases.h"
+#include "reports/log_prob_text.h"
 #include "reports/text.h"
 #include "reports/words.h"
 
@@ -185,14 +186,22 @@ void add_all_remarks(Page& page, std::size_t indent, const ArmReport& arm) {
   add_notes(page, indent, arm);
 }
 
-}  // namespace
-
-void add_explanation(Page& page, std::size_t indent, const ArmReport& arm) {
+void add_judged(Page& page, std::size_t indent, const ArmReport& arm) {
   if (is_problem(arm.verdict)) return add_problem(page, indent, arm);
   add_short_worst(page, indent, arm);
   if (arm.verdict == Verdict::skip) return;  // its line says why
   if (page.options().verbosity > 0) return add_all_remarks(page, indent, arm);
   add_remarks(page, indent, arm);
+}
+
+}  // namespace
+
+void add_explanation(Page& page, std::size_t indent, const ArmReport& arm) {
+  add_judged(page, indent, arm);
+  const bool about_them = arm.probe == "files" || is_problem(arm.verdict);
+  const bool wanted = about_them || page.options().verbosity > 0;
+  if (!wanted) return;
+  for (const LogProbArm& judged : arm.logp) add_log_probs(page, indent, judged);
 }
 
 void add_rerun(Page& page, std::size_t indent, const ArmReport& arm, const std::string& command) {

@@ -58,6 +58,9 @@ std::string name_or_unnamed(std::string_view name) {
 
 std::string counts_text(const ArmReport& arm) {
   if (arm.outcome == Outcome::skipped) return "skipped";
+  if (arm.probe == "files" && !arm.logp.empty()) {
+    return plural(arm.logp.front().reading.counts.compared, "token");
+  }
   std::string text = main_count(arm);
   const auto add = [&text](std::int64_t count, std::string_view what) {
     if (count > 0) text += fmt::format(", {} {}", count, what);
@@ -198,7 +201,7 @@ std::string command_text(const std::vector<std::string>& argv) {
 }
 
 std::string rerun_text(const RunInfo& run, const ScenarioReport& scenario, const ArmReport& arm) {
-  if (scenario.file.empty() && arm.probe == "python") return command_text(run.argv);
+  if (scenario.file.empty() && arm.probe != "native") return command_text(run.argv);
   if (scenario.file.empty() || scenario.name.empty() || arm.name.empty()) return "";
   const bool by_path = std::find(run.argv.begin(), run.argv.end(), scenario.file) != run.argv.end();
   return fmt::format("gradcheck --scenario {} --arm {} -v",

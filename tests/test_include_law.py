@@ -54,6 +54,7 @@ LAYERS: dict[str, set[str]] = {
 LIBRARIES: dict[str, set[str]] = {
     "nlohmann": {"src/model/json"},
     "simdjson": {"src/evidence/read"},
+    "zip": {"src/evidence/read"},
     "xxhash": {"src/numeric"},
     "CLI": {"src/cli"},
     "pugixml": {"reports"},

@@ -6,6 +6,7 @@
 #include <array>
 #include <string_view>
 
+#include "cli/logp_options.h"
 #include "model/errors.h"
 #include "model/nearest.h"
 #include "reports/registry.h"
@@ -13,10 +14,10 @@
 namespace gradcheck {
 namespace {
 
-constexpr std::array<std::string_view, 6> kCommands = {"run",  "exec",   "judge",
-                                                       "plan", "report", "explain"};
+constexpr std::array<std::string_view, 7> kCommands = {"run",  "exec",   "judge",  "plan",
+                                                       "logp", "report", "explain"};
 // Part of the design, not of this version.
-constexpr std::array<std::string_view, 3> kLaterCommands = {"compare", "logp", "selftest"};
+constexpr std::array<std::string_view, 2> kLaterCommands = {"compare", "selftest"};
 
 constexpr const char* kAbout =
     "gradcheck: do the ranks of a distributed training step agree, and is what they agree on "
@@ -26,6 +27,7 @@ constexpr const char* kAbout =
     "  gradcheck exec [-n N] [OPTIONS] -- COMMAND…                    check an unmodified job\n"
     "  gradcheck judge DIR                                            judge kept evidence\n"
     "  gradcheck plan DIR                                             what each tensor should be\n"
+    "  gradcheck logp --old FILE --new FILE | FILE…                   judge dumped log-probs\n"
     "  gradcheck --list | --validate [FILE…]                          look, run nothing\n"
     "  gradcheck report RUN.json [--format F] [--report F=PATH]       show a report again\n"
     "  gradcheck explain CODE|CAUSE                                   what a finding means";
@@ -292,6 +294,55 @@ CommandLine parse_plan(const std::vector<std::string>& arguments) {
   return line;
 }
 
+void add_log_prob_files(CLI::App& app, LogProbFiles& files) {
+  const auto role = [&app](const char* option, std::vector<std::string>& paths, const char* help) {
+    app.add_option(option, paths, help)->type_name("PATH[:NAME]")->allow_extra_args(false);
+  };
+  app.add_option("files", files.containers, "Files that hold old, new and mask; one a rank")
+      ->type_name("FILE");
+  role("--old", files.old_values, "Old log-probs (of the engine, or first); once a rank");
+  role("--new", files.new_values, "New log-probs");
+  role("--mask", files.mask, "1 where a token counts");
+  role("--rollout", files.rollout, "Log-probs of the engine, where old was recomputed");
+  role("--ref", files.ref, "Log-probs of the reference model");
+  role("--entropy", files.entropy, "Entropy of the new distribution");
+  role("--new-repeat", files.new_repeat, "New log-probs of a repeated forward");
+  role("--token-ids", files.token_ids, "Ids of the sampled tokens");
+}
+
+void add_log_prob_conditions(CLI::App& app, LogpWords& words) {
+  app.add_option("--regime", words.regime, "same_kernels, same_stack, other_engine or quantised")
+      ->type_name("R");
+  app.add_option("--dtype", words.dtype, "What the forward computed in: fp32, fp16 or bf16")
+      ->type_name("NAME");
+  app.add_flag("--moe", words.experts, "The model is a mixture of experts");
+  app.add_option("--sampling", words.sampling, "Declared: top_p=P, top_k=K, min_p=P")
+      ->type_name("K=V")
+      ->allow_extra_args(false);
+  app.add_option("--temperature", words.temperature, "Declared: sampled at T")->type_name("T");
+  app.add_option("--lag", words.lag, "Declared: old is K updates behind")->type_name("K");
+  app.add_option("--clip", words.clip, "Clip range of the run: 1 ± E")->type_name("E");
+}
+
+CommandLine parse_logp(const std::vector<std::string>& arguments) {
+  CLI::App app(
+      "Judge log-probs that any job dumped: safetensors, .npz, .npy or JSON lines\n"
+      "  gradcheck logp --old old.npy --new new.npy --mask mask.npy\n"
+      "  gradcheck logp rank0.safetensors rank1.safetensors");
+  app.name("gradcheck logp");
+  CommandLine line;
+  RawOptions raw;
+  LogpWords words;
+  line.command = Command::logp;
+  add_log_prob_files(app, line.log_prob_files);
+  add_log_prob_conditions(app, words);
+  add_output(app, line, raw);
+  if (!parsed(app, arguments, line)) return line;
+  take_output(raw, line);
+  line.log_prob_conditions = conditions_from(words);
+  return line;
+}
+
 CommandLine parse_report(const std::vector<std::string>& arguments) {
   CLI::App app("Show a JSON report again, in any format");
   app.name("gradcheck report");
@@ -327,6 +378,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   if (command == "exec") return parse_exec(rest);
   if (command == "judge") return parse_judge(rest);
   if (command == "plan") return parse_plan(rest);
+  if (command == "logp") return parse_logp(rest);
   if (command == "report") return parse_report(rest);
   if (command == "explain") return parse_explain(rest);
   if (std::find(kLaterCommands.begin(), kLaterCommands.end(), command) != kLaterCommands.end()) {

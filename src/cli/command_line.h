@@ -9,6 +9,7 @@
 #include "model/scenario.h"
 #include "reports/requests.h"
 #include "run/job_arm.h"
+#include "run/log_prob_files.h"
 #include "scenario/catalog.h"
 
 namespace gradcheck {
@@ -20,6 +21,7 @@ enum class Command : std::uint8_t {
   plan,
   list,
   validate,
+  logp,
   report,
   explain,
   help,
@@ -40,6 +42,9 @@ struct CommandLine {
   JobSpec job;            // of exec
   std::string plan_file;  // of exec and judge
   std::string python;     // of exec and run: stands in for `python`
+
+  LogProbFiles log_prob_files;  // of logp
+  LogProbConditions log_prob_conditions;
 
   std::vector<std::string> files;  // of validate, report and judge
   std::string topic;               // of explain

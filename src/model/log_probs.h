@@ -149,7 +149,7 @@ struct LogProbSignature {
 
 // Another pair of arrays read with the same formulas: rollout against old, reference against new.
 struct LogProbPair {
-  std::string name;  // "old − rollout"
+  std::string name;  // "old - rollout"
   std::int64_t tokens = 0;
   double mean = 0;
   double mean_abs = 0;

@@ -19,7 +19,7 @@ namespace gradcheck {
 // otherwise. Doubles may be non-finite here; in JSON they become null.
 
 inline constexpr const char* kReportSchema = "report-1";
-inline constexpr int kReportSchemaMinor = 1;         // 1: arms[].probe
+inline constexpr int kReportSchemaMinor = 2;         // 1: arms[].probe; 2: arms[].logp
 inline constexpr std::size_t kReportTensors = 1000;  // rows an arm, before `truncated`
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
@@ -140,11 +140,11 @@ struct Scope {
   std::vector<std::string> not_checked;  // "loss normalisation", "agreement (one rank)", …
 };
 
-// Log-probs that a job handed over under one name in one step.
+// Log-probs that were handed over under one name in one step.
 struct LogProbArm {
   std::int64_t step = 0;
   std::string name;
-  std::string source;  // "gradcheck.log_probs", "trl GRPOTrainer"
+  std::string source;  // "gradcheck.log_probs", "trl GRPOTrainer", "files"
   LogProbReading reading;
 };
 
@@ -159,7 +159,7 @@ struct ArmReport {
   std::string backend;
   std::string dtype;
   std::uint64_t seed = 0;        // of native arms; a job seeds itself
-  std::string probe = "native";  // native | python: what kind of program ran
+  std::string probe = "native";  // native | python: what kind of program ran; files: none did
   double duration_s = 0;
   Scope scope;
   Totals totals;
@@ -176,8 +176,9 @@ struct ArmReport {
   std::vector<PlanLine> plan;
   EventTotals events;
   std::vector<RankRow> ranks;
-  std::vector<LogProbArm> logp;  // those that were a test
   std::vector<std::string> notes;
+  // Those that were a test. Their outcome, findings and causes are among the arm's.
+  std::vector<LogProbArm> logp;
 };
 
 struct ScenarioReport {

@@ -54,7 +54,33 @@ TEST(CommandLine, UnknownWordsSuggestTheNearest) {
 }
 
 TEST(CommandLine, CommandsOfLaterVersionsSayThatTheyAreNotThereYet) {
-  EXPECT_THAT(complaint({"logp", "run.json"}), HasSubstr("does not have the command 'logp' yet"));
+  EXPECT_THAT(complaint({"compare", "a"}), HasSubstr("does not have the command 'compare' yet"));
+}
+
+TEST(CommandLine, LogpTakesContainersOrRoles) {
+  const CommandLine line =
+      parse_command_line({"logp", "a.npz", "b.npz", "--sampling", "top_p=0.9,top_k=20", "--regime",
+                          "same_stack", "--dtype", "fp16", "--clip", "0.2", "--lag", "3"});
+  EXPECT_EQ(line.command, Command::logp);
+  EXPECT_THAT(line.log_prob_files.containers, testing::ElementsAre("a.npz", "b.npz"));
+  const LogProbConditions& conditions = line.log_prob_conditions;
+  EXPECT_EQ(conditions.top_p, 0.9);
+  EXPECT_EQ(conditions.top_k, 20);
+  EXPECT_EQ(conditions.regime, Regime::same_stack);
+  EXPECT_EQ(conditions.dtype, DType::f16);
+  EXPECT_EQ(conditions.clip_epsilon, 0.2);
+  EXPECT_EQ(conditions.lag, 3);
+  const CommandLine roles = parse_command_line({"logp", "--old", "o", "--old", "p", "--new", "n"});
+  EXPECT_THAT(roles.log_prob_files.old_values, testing::ElementsAre("o", "p"));
+  EXPECT_TRUE(roles.log_prob_files.containers.empty());
+}
+
+TEST(CommandLine, LogpRefusesConditionsThatAreNone) {
+  for (const char* word : {"top_p=2", "top_p=", "top_p", "top_k=-1", "top_k=1.5", "x=1", ""}) {
+    EXPECT_THAT(complaint({"logp", "a", "--sampling", word}), HasSubstr("--sampling")) << word;
+  }
+  EXPECT_THAT(complaint({"logp", "a", "--dtype", "int8"}), HasSubstr("fp32, fp16 or bf16"));
+  EXPECT_THAT(complaint({"logp", "a", "--clip", "0"}), HasSubstr("--clip"));
 }
 
 TEST(CommandLine, WhatFollowsTheDashesIsTheJobs) {

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <concepts>
+#include <type_traits>
+
+#include "model/json/log_prob_fields.h"
 #include "model/report.h"
 
 namespace gradcheck::test {
@@ -47,6 +51,48 @@ inline void fill_rows(ArmReport& arm) {
   arm.notes = {"a note"};
 }
 
+// Sets every field of a reading: numbers count up from 2000, each list has one row.
+class Filler {
+ public:
+  void operator()(const char* key, std::string& text) { text = std::string("the ") + key; }
+  void operator()(const char*, bool& value) { value = true; }
+  void operator()(const char*, std::integral auto& number) { number = next_++; }
+  void operator()(const char*, double& number) { number = next_++ + 0.5; }
+  void operator()(const char*, std::vector<std::string>& texts) { texts = {"another note"}; }
+
+  template <typename T>
+    requires std::is_enum_v<T>
+  void operator()(const char*, T& value) {
+    value = static_cast<T>(1);
+  }
+  template <typename T>
+  void operator()(const char* key, std::optional<T>& value) {
+    (*this)(key, value.emplace());
+  }
+  template <typename Row>
+    requires std::is_class_v<Row>
+  void operator()(const char* key, std::vector<Row>& rows) {
+    (*this)(key, rows.emplace_back());
+  }
+  template <typename Row>
+    requires std::is_class_v<Row>
+  void operator()(const char*, Row& row) {
+    report_json::fields(*this, row);
+  }
+
+ private:
+  int next_ = 2000;
+};
+
+inline LogProbReading full_reading() {
+  LogProbReading reading;
+  Filler filler;
+  report_json::fields(filler, reading);
+  reading.regime_source = "inferred";
+  reading.dtype_source = "given";
+  return reading;
+}
+
 inline ArmReport full_arm() {
   ArmReport arm;
   arm.name = "unwrapped";
@@ -69,6 +115,7 @@ inline ArmReport full_arm() {
   arm.finals = {160, 161, 162, 163, 164, 16.5};
   arm.events = {170, 171, 172, 173, 174, 175};
   fill_rows(arm);
+  arm.logp.push_back({3, "train", "gradcheck.log_probs", full_reading()});
   return arm;
 }
 

@@ -70,7 +70,7 @@ class Policy {
     for (std::size_t i = 0; i < kHidden; ++i) hidden[i] += shift * away[i];
     std::mt19937_64 random(mix(pass.seed, place, 2));
     if (pass.spike_share > 0 && std::bernoulli_distribution(pass.spike_share)(random)) {
-      for (std::size_t i = 0; i < kHidden; ++i) hidden[i] += 0.5 * away[i];
+      for (std::size_t i = 0; i < kHidden; ++i) hidden[i] += 0.25 * away[i];
     }
     drop(hidden, pass.dropout, random);
     std::vector<double> logits = product(hidden, pass);

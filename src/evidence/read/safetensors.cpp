@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "evidence/read/safetensors.h"
 
-#include <fcntl.h>
 #include <simdjson.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <optional>
 #include <string_view>
@@ -74,10 +69,21 @@ Placed placed_from(element entry, std::span<const std::byte> data) {
   if (offsets.size() != 2) refuse("header: data_offsets needs two numbers");
   placed.begin = unsigned_at(offsets, 0);
   placed.end = unsigned_at(offsets, 1);
-  if (placed.begin > placed.end || placed.end > data.size()) refuse("offsets outside the file");
+  if (placed.begin > placed.end || placed.end > data.size()) {
+    refuse("offsets outside the file: bytes " + std::to_string(placed.begin) + " to " +
+           std::to_string(placed.end) + " of " + std::to_string(data.size()));
+  }
   if (placed.end - placed.begin != bytes_of(placed.view)) refuse("size and shape disagree");
   placed.view.bytes = data.subspan(placed.begin, placed.end - placed.begin);
   return placed;
+}
+
+Placed named(std::string_view name, element entry, std::span<const std::byte> data) {
+  try {
+    return placed_from(entry, data);
+  } catch (const InfrastructureError& error) {
+    refuse("tensor '" + std::string(name) + "': " + error.what());
+  }
 }
 
 void refuse_overlaps(std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges) {
@@ -101,7 +107,7 @@ std::map<std::string, TensorView> parse(std::span<const std::byte> file) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
   for (const auto field : root) {
     if (field.key == "__metadata__") continue;
-    Placed placed = placed_from(field.value, data);
+    Placed placed = named(field.key, field.value, data);
     ranges.emplace_back(placed.begin, placed.end);
     if (!tensors.emplace(field.key, std::move(placed.view)).second) refuse("a key occurs twice");
   }
@@ -111,37 +117,12 @@ std::map<std::string, TensorView> parse(std::span<const std::byte> file) {
 
 }  // namespace
 
-void SafetensorsFile::map(const std::string& path) {
-  // Never waits: a pipe in a file's place is refused, not read.
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  struct stat status{};
-  if (descriptor < 0) refuse(std::strerror(errno));
-  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
-    ::close(descriptor);
-    refuse("not a file");
-  }
-  const auto size = static_cast<std::size_t>(status.st_size);
-  void* memory = size == 0 ? nullptr : ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-  ::close(descriptor);
-  if (memory == MAP_FAILED) refuse(std::strerror(errno));
-  mapped_ = {static_cast<const std::byte*>(memory), size};
-}
-
-SafetensorsFile::SafetensorsFile(const std::string& path) {
+SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
   try {
-    map(path);
-    tensors_ = parse(mapped_);
+    tensors_ = parse(file_.bytes());
   } catch (const InfrastructureError& error) {
-    if (!mapped_.empty()) ::munmap(const_cast<std::byte*>(mapped_.data()), mapped_.size());
     throw InfrastructureError(path + ": " + error.what());
   }
-}
-
-SafetensorsFile::SafetensorsFile(SafetensorsFile&& other) noexcept
-    : mapped_(std::exchange(other.mapped_, {})), tensors_(std::move(other.tensors_)) {}
-
-SafetensorsFile::~SafetensorsFile() {
-  if (!mapped_.empty()) ::munmap(const_cast<std::byte*>(mapped_.data()), mapped_.size());
 }
 
 }  // namespace gradcheck

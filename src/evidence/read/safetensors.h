@@ -2,9 +2,9 @@
 #pragma once
 #include <cstddef>
 #include <map>
-#include <span>
 #include <string>
 
+#include "evidence/read/mapped_file.h"
 #include "model/payload_view.h"
 
 namespace gradcheck {
@@ -15,17 +15,11 @@ namespace gradcheck {
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::string& path);
-  ~SafetensorsFile();
-  SafetensorsFile(SafetensorsFile&& other) noexcept;
-  SafetensorsFile(const SafetensorsFile&) = delete;
-  SafetensorsFile& operator=(const SafetensorsFile&) = delete;
 
   const std::map<std::string, TensorView>& tensors() const { return tensors_; }
 
  private:
-  void map(const std::string& path);
-
-  std::span<const std::byte> mapped_;
+  MappedFile file_;
   std::map<std::string, TensorView> tensors_;
 };
 

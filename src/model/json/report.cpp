@@ -111,6 +111,8 @@ auto from_name(std::string_view name, Reduction) { return reduction_from_name(na
 auto from_name(std::string_view name, BufferPolicy) { return buffer_policy_from_name(name); }
 auto from_name(std::string_view name, PlanSource) { return plan_source_from_name(name); }
 auto from_name(std::string_view name, DType) { return dtype_from_name(name); }
+auto from_name(std::string_view name, Regime) { return regime_from_name(name); }
+auto from_name(std::string_view name, BandLevel) { return band_level_from_name(name); }
 
 // What a value is taken for while its spelling is not known: never a pass.
 template <typename T>

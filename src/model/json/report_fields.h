@@ -3,6 +3,7 @@
 #include <concepts>
 #include <type_traits>
 
+#include "model/json/log_prob_fields.h"
 #include "model/report.h"
 
 namespace gradcheck::report_json {
@@ -177,6 +178,13 @@ void fields(auto& v, is<Scope> auto& scope) {
   v("not_checked", scope.not_checked);
 }
 
+void fields(auto& v, is<LogProbArm> auto& judged) {
+  v("step", judged.step);
+  v("name", judged.name);
+  v("source", judged.source);
+  v("reading", judged.reading);
+}
+
 void fields(auto& v, is<ArmReport> auto& arm) {
   v("name", arm.name);
   v("outcome", arm.outcome);
@@ -206,6 +214,7 @@ void fields(auto& v, is<ArmReport> auto& arm) {
   v("events", arm.events);
   v("ranks", arm.ranks);
   v("notes", arm.notes);
+  v.since("logp", arm.logp);
 }
 
 void fields(auto& v, is<Source> auto& source) {

@@ -91,9 +91,18 @@ BandLevel level_in(const LogProbBand& band, const LogProbStatistics& statistics)
   return level_in(band, statistics.mean_abs, statistics.max_abs, statistics.k3);
 }
 
-double number_of(const LogProbBand& band, const LogProbStatistics& statistics) {
-  if (band.number == "k3") return statistics.k3;
-  return band.number == "max_abs" ? statistics.max_abs : statistics.mean_abs;
+BandReason reason_for(const LogProbBand& band, const LogProbStatistics& statistics) {
+  const BandLevel level = level_in(band, statistics);
+  BandReason reason{band.number, statistics.mean_abs, band.pass};
+  if (band.number == "k3") reason.value = statistics.k3;
+  if (band.number == "max_abs") reason.value = statistics.max_abs;
+  if (band.k3_pass && level_of(reason.value, band) < level) {
+    const double limit = level == BandLevel::note ? *band.k3_pass : *band.k3_warning;
+    return {"k3", statistics.k3, limit};
+  }
+  if (level == BandLevel::warning) reason.limit = band.note;
+  if (level == BandLevel::fail) reason.limit = band.warning;
+  return reason;
 }
 
 ChosenRegime choose_regime(const LogProbConditions& conditions, const LogProbCounts& counts,

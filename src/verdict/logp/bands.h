@@ -18,8 +18,14 @@ LogProbBand band_in_force(const LogProbBand& band, Regime regime, std::optional<
 BandLevel level_in(const LogProbBand& band, double mean_abs, double max_abs, double k3);
 BandLevel level_in(const LogProbBand& band, const LogProbStatistics& statistics);
 
-// The number that the band limits.
-double number_of(const LogProbBand& band, const LogProbStatistics& statistics);
+// Which number put them there, and the limit it passed: "mean_abs 0.31 … (0.1)". Pass: the number
+// that the band is about and its first limit.
+struct BandReason {
+  std::string number;
+  double value = 0;
+  double limit = 0;
+};
+BandReason reason_for(const LogProbBand& band, const LogProbStatistics& statistics);
 
 struct ChosenRegime {
   Regime regime = Regime::other_engine;

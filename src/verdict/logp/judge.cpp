@@ -110,12 +110,10 @@ void judge_number(const LogProbFacts& facts, const std::vector<Sign>& signs,
     reading.notes.push_back("the size of the difference is not judged: it was declared");
     return;
   }
+  const BandReason reason = reason_for(facts.band, facts.statistics);
   Finding finding = finding_of(
-      501, fmt::format("{} {} is above what {} allows ({})", facts.band.number,
-                       number_text(number_of(facts.band, facts.statistics)), facts.band.source,
-                       number_text(level == BandLevel::fail      ? facts.band.warning
-                                   : level == BandLevel::warning ? facts.band.note
-                                                                 : facts.band.pass)));
+      501, fmt::format("{} {} is above what {} allows ({})", reason.number,
+                       number_text(reason.value), facts.band.source, number_text(reason.limit)));
   if (level != BandLevel::fail) {
     finding.severity = level == BandLevel::warning ? Severity::warning : Severity::note;
   }
@@ -216,8 +214,40 @@ void sort_findings(std::vector<Finding>& findings) {
                    [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
 }
 
+using Values = std::vector<double> LogProbShard::*;
+
+// `to` − `from` over tokens that count, where every judged shard has both.
+void add_pair(const LogProbFacts& facts, const char* name, Values to, Values from,
+              LogProbReading& reading) {
+  DeltaSums sums;
+  double k3 = 0;
+  for (const LogProbShard* shard : facts.shards) {
+    const std::vector<double>& a = shard->*to;
+    const std::vector<double>& b = shard->*from;
+    if (a.empty() || b.empty()) return;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      if (!counts(*shard, i) || !std::isfinite(a[i]) || !std::isfinite(b[i])) continue;
+      const double delta = a[i] - b[i], up = std::expm1(delta);
+      add_token(sums, b[i], delta, up);
+      k3 += up - delta;
+    }
+  }
+  if (sums.tokens == 0) return;
+  reading.pairs.push_back({name, sums.tokens, sums.mean(), sums.mean_abs(), sums.largest,
+                           k3 / static_cast<double>(sums.tokens)});
+}
+
+// The three-way reading of engine, old and new, and the distance to the reference model.
+void add_pairs(const LogProbFacts& facts, LogProbReading& reading) {
+  using S = LogProbShard;
+  add_pair(facts, "old - rollout", &S::old_values, &S::rollout, reading);
+  add_pair(facts, "new - rollout", &S::new_values, &S::rollout, reading);
+  add_pair(facts, "new - ref", &S::new_values, &S::ref, reading);
+}
+
 void judge_facts(LogProbFacts facts, LogProbReading& reading) {
   take_facts(facts, reading);
+  add_pairs(facts, reading);
   std::vector<Sign> signs = see_all(facts);
   sort_signs(signs);
   take_signs(signs, reading);

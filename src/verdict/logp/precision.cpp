@@ -56,8 +56,8 @@ Severity severity_of(const LogProbFacts& facts) {
 std::vector<std::string> evidence_of(const LogProbFacts& facts, const SideGrid& grid, Side side) {
   std::vector<std::string> evidence;
   evidence.push_back(
-      fmt::format("{} of {} telling values lie on the grid; chance is below 1 % for "
-                  "two of them",
+      fmt::format("{} of {} telling values lie on the grid; an fp32 value does so by "
+                  "chance once in 256 at most",
                   percent_text(grid.share), grid.tokens));
   const double exact = share_explained(facts.shards, side, grid.grid);
   if (exact > 0) {

@@ -89,7 +89,9 @@ std::optional<Sign> packing_sign(const LogProbFacts& facts) {
     clean += is_dirty(row) ? 0 : 1;
     if (is_dirty(row)) add(dirty, row.sums);
   }
-  if (profile.rows < kFewestRows || profile.ratio() >= kEarly) return std::nullopt;
+  // A few spikes make any profile.
+  const bool spiky = facts.statistics.top_share >= 0.25 && facts.statistics.kurtosis >= 20;
+  if (profile.rows < kFewestRows || profile.ratio() >= kEarly || spiky) return std::nullopt;
   const bool some_clean = clean >= 2 && rows - clean >= kFewestRows;
   Sign sign;
   if (some_clean) judge_rows(facts, dirty, sign);

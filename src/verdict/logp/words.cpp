@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "verdict/logp/bands.h"
 #include "verdict/logp/signs.h"
 
 namespace gradcheck {
@@ -35,16 +36,11 @@ std::string difference_text(const LogProbReading& reading) {
 
 std::string quiet_headline(const LogProbReading& reading) {
   const LogProbSignature* seen = first_fault(reading);
-  const std::string about =
-      seen != nullptr ? seen->text
-                      : fmt::format("within the noise of {} ({} {} at most {})",
-                                    reading.band.source, reading.band.number,
-                                    number_text(reading.band.number == "k3" ? reading.statistics.k3
-                                                : reading.band.number == "max_abs"
-                                                    ? reading.statistics.max_abs
-                                                    : reading.statistics.mean_abs),
-                                    number_text(reading.band.note));
-  return difference_text(reading) + ": " + about;
+  if (seen != nullptr) return difference_text(reading) + ": " + seen->text;
+  const BandReason reason = reason_for(reading.band, reading.statistics);
+  return fmt::format("{}: within the noise of {} ({} {}, limit {})", difference_text(reading),
+                     reading.band.source, reason.number, number_text(reason.value),
+                     number_text(reason.limit));
 }
 
 std::string confidence_text(const LogProbReading& reading) {

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <simdjson.h>
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "evidence/read/array_formats.h"
+#include "evidence/read/mapped_file.h"
+#include "model/errors.h"
+
+namespace gradcheck {
+namespace {
+
+// One object a line; its lists of numbers are a row each of the array of that name. A list of one
+// row may be shorter than that of another. `null` is how JSON writes a number that is not finite,
+// and is read as NaN: it is counted, not guessed. Everything that is no list of numbers is skipped.
+
+using simdjson::dom::element;
+
+struct Column {
+  std::vector<double> values;
+  std::vector<std::size_t> offsets = {0};
+};
+using Columns = std::map<std::string, Column>;
+
+[[noreturn]] void refuse(const std::string& why) { throw InfrastructureError(why); }
+
+double number_in(element value, std::string_view key, std::size_t index) {
+  double number = 0;
+  if (value.get(number) == simdjson::SUCCESS) return number;
+  if (value.is_null()) return std::numeric_limits<double>::quiet_NaN();
+  bool truth = false;
+  if (value.get(truth) == simdjson::SUCCESS) return truth ? 1 : 0;
+  refuse("'" + std::string(key) + "' has no number at " + std::to_string(index));
+}
+
+bool holds_numbers(simdjson::dom::array list) {
+  for (const element value : list)
+    return !value.is_string() && !value.is_array() && !value.is_object();
+  return true;
+}
+
+void add_list(Columns& columns, std::string_view key, simdjson::dom::array list,
+              std::size_t rows_before) {
+  const auto [at, is_new] = columns.try_emplace(std::string(key));
+  Column& column = at->second;
+  if (is_new && rows_before > 0) refuse("'" + std::string(key) + "' is missing in earlier rows");
+  std::size_t index = 0;
+  for (const element value : list) column.values.push_back(number_in(value, key, index++));
+  column.offsets.push_back(column.values.size());
+}
+
+void add_row(Columns& columns, simdjson::dom::object row, std::size_t rows_before) {
+  std::set<std::string_view> seen;
+  for (const auto field : row) {
+    if (!seen.insert(field.key).second) refuse("key '" + std::string(field.key) + "' occurs twice");
+    simdjson::dom::array list;
+    if (field.value.get(list) != simdjson::SUCCESS || !holds_numbers(list)) continue;
+    add_list(columns, field.key, list, rows_before);
+  }
+  for (const auto& [key, column] : columns) {
+    if (column.offsets.size() != rows_before + 2) refuse("'" + key + "' is missing");
+  }
+}
+
+std::size_t rows_of(const Columns& columns) {
+  return columns.empty() ? 0 : columns.begin()->second.offsets.size() - 1;
+}
+
+void add_line(simdjson::dom::parser& parser, std::string_view line, Columns& columns) {
+  simdjson::dom::object row;
+  const auto error = parser.parse(line.data(), line.size()).get(row);
+  if (error == simdjson::INCORRECT_TYPE) refuse("not an object");
+  if (error != simdjson::SUCCESS)
+    refuse(std::string("not JSON: ") + simdjson::error_message(error));
+  add_row(columns, row, rows_of(columns));
+}
+
+Columns columns_of(std::string_view text) {
+  simdjson::dom::parser parser;
+  Columns columns;
+  std::size_t line = 0, at = 0;
+  while (at < text.size()) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    ++line;
+    try {
+      if (end > at) add_line(parser, text.substr(at, end - at), columns);
+    } catch (const InfrastructureError& error) {
+      refuse("row " + std::to_string(line - 1) + " (line " + std::to_string(line) + ", byte " +
+             std::to_string(at) + "): " + error.what());
+    }
+    at = end + 1;
+  }
+  return columns;
+}
+
+}  // namespace
+
+ArrayFile open_json_lines(const std::string& path) {
+  const MappedFile text(path);
+  const auto bytes = text.bytes();
+  auto columns = std::make_shared<Columns>(
+      columns_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+  ArrayFile file;
+  for (const auto& [name, column] : *columns) {
+    file.arrays.emplace(
+        name, NamedArray{DType::f64, {}, column.offsets, std::as_bytes(std::span(column.values))});
+  }
+  file.storage = std::move(columns);
+  return file;
+}
+
+}  // namespace gradcheck
