@@ -197,7 +197,8 @@ void add_details(Page& page, std::size_t indent, const LogProbReading& reading) 
 std::string sparkline(const std::vector<LogProbGroup>& groups) {
   double largest = 0;
   for (const LogProbGroup& group : groups) {
-    if (std::isfinite(group.mean_abs)) largest = std::max(largest, group.mean_abs);
+    if (group.tokens > 0 && std::isfinite(group.mean_abs))
+      largest = std::max(largest, group.mean_abs);
   }
   std::string line;
   for (const LogProbGroup& group : groups) {

@@ -69,7 +69,7 @@ inline std::vector<Case> precision_cases() {
   };
 }
 
-inline std::vector<Case> sampling_cases() {
+inline std::vector<Case> temperature_cases() {
   return {
       {"trainer forgot the temperature",
        "old at 0.8, new at 1",
@@ -102,6 +102,11 @@ inline std::vector<Case> sampling_cases() {
          return from([](Recipe& r) { r.sampling.temperature = 0.8; },
                      [](LogProbShard& s) { s.new_values[0] = as_f32(s.new_values[0] - 1e-6); });
        }},
+  };
+}
+
+inline std::vector<Case> sampling_cases() {
+  return {
       {"top-p renormalised",
        "old over the kept 0.9",
        Cause::renormalised_sampling,
@@ -147,7 +152,7 @@ inline std::vector<Case> sampling_cases() {
   };
 }
 
-inline std::vector<Case> forward_cases() {
+inline std::vector<Case> dropout_cases() {
   return {
       {"dropout in new",
        "0.1 of the hidden units, no repeat given",
@@ -189,6 +194,11 @@ inline std::vector<Case> forward_cases() {
                without_entropy(s);
              });
        }},
+  };
+}
+
+inline std::vector<Case> kernel_cases() {
+  return {
       {"nondeterministic kernels", "the same forward differs by 1e-6", Cause::nondeterministic,
        Outcome::consistent, in_regime(Regime::same_kernels),
        [] {
@@ -201,6 +211,11 @@ inline std::vector<Case> forward_cases() {
                        without_entropy(s);
                      });
        }},
+  };
+}
+
+inline std::vector<Case> padding_cases() {
+  return {
       {"positions count the padding",
        "half the rows padded on the left",
        Cause::position_ids,
@@ -233,6 +248,11 @@ inline std::vector<Case> forward_cases() {
              },
              [widths](LogProbShard& s) { pad_left(s, widths); });
        }},
+  };
+}
+
+inline std::vector<Case> forward_cases() {
+  return {
       {"packing leaks",
        "rows see the row before, the first of four does not",
        Cause::packing,

@@ -6,16 +6,8 @@ namespace gradcheck::toy {
 
 // Dumps in which nothing is wrong, many of them near something that would be.
 
-inline std::vector<Case> healthy_cases() {
+inline std::vector<Case> kernel_noise_cases() {
   const auto fine = Outcome::consistent;
-  LogProbConditions top_p;
-  top_p.top_p = 0.9;
-  LogProbConditions tempered;
-  tempered.temperature = 0.8;
-  LogProbConditions lagged;
-  lagged.lag = 4;
-  LogProbConditions experts = in_regime(Regime::other_engine);
-  experts.mixture_of_experts = true;
   return {
       {"recomputed in fp32",
        "the same forward again",
@@ -63,6 +55,12 @@ inline std::vector<Case> healthy_cases() {
            r.new_pass.logit_noise = 0.04;
          });
        }},
+  };
+}
+
+inline std::vector<Case> layout_cases() {
+  const auto fine = Outcome::consistent;
+  return {
       {"some rows equal, some not",
        "two rows of eight in another batch",
        {},
@@ -94,6 +92,12 @@ inline std::vector<Case> healthy_cases() {
                        }
                      });
        }},
+  };
+}
+
+inline std::vector<Case> rank_cases() {
+  const auto fine = Outcome::consistent;
+  return {
       {"one rank",
        "its data differ from the others' in difficulty",
        {},
@@ -119,6 +123,14 @@ inline std::vector<Case> healthy_cases() {
          return from([](Recipe& r) { r.new_pass.logit_noise = 0.02; },
                      [widths](LogProbShard& s) { pad_left(s, widths); });
        }},
+  };
+}
+
+inline std::vector<Case> stated_cases() {
+  const auto fine = Outcome::consistent;
+  LogProbConditions experts = in_regime(Regime::other_engine);
+  experts.mixture_of_experts = true;
+  return {
       {"entropy given",
        "tokens sampled from what both log-probs are of",
        {},
@@ -142,6 +154,18 @@ inline std::vector<Case> healthy_cases() {
        fine,
        in_regime(Regime::quantised),
        [] { return with_new([](Pass& p) { p.weight_noise = 0.01; }); }},
+  };
+}
+
+inline std::vector<Case> declared_cases() {
+  const auto fine = Outcome::consistent;
+  LogProbConditions top_p;
+  top_p.top_p = 0.9;
+  LogProbConditions tempered;
+  tempered.temperature = 0.8;
+  LogProbConditions lagged;
+  lagged.lag = 4;
+  return {
       {"top-p declared",
        "old over the kept 0.9, as declared",
        {},
@@ -169,6 +193,10 @@ inline std::vector<Case> healthy_cases() {
                      });
        }},
   };
+}
+
+inline std::vector<Case> healthy_cases() {
+  return gathered({kernel_noise_cases, layout_cases, rank_cases, stated_cases, declared_cases});
 }
 
 }  // namespace gradcheck::toy

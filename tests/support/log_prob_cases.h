@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/log_probs.h"
@@ -126,6 +128,16 @@ inline void pad_left(LogProbShard& shard, const std::vector<std::size_t>& widths
     padded.offsets.push_back(padded.old_values.size());
   });
   shard = std::move(padded);
+}
+
+using Cases = std::vector<Case> (*)();
+
+inline std::vector<Case> gathered(std::initializer_list<Cases> tables) {
+  std::vector<Case> cases;
+  for (const Cases table : tables) {
+    for (Case& made : table()) cases.push_back(std::move(made));
+  }
+  return cases;
 }
 
 }  // namespace gradcheck::toy

@@ -84,7 +84,7 @@ inline std::vector<LogProbShard> swapped_rows(bool all) {
               });
 }
 
-inline std::vector<Case> misplaced_cases() {
+inline std::vector<Case> absent_cases() {
   return {
       {"off by one",
        "old moved by one token",
@@ -116,6 +116,11 @@ inline std::vector<Case> misplaced_cases() {
        Outcome::inconsistent,
        {},
        [] { return spoiled(tool_spans); }},
+  };
+}
+
+inline std::vector<Case> order_cases() {
+  return {
       {"two rows swapped",
        "two of 48 rows in each other's place",
        Cause::row_order,
@@ -150,6 +155,11 @@ inline std::vector<Case> misplaced_cases() {
            std::fill_n(s.new_values.begin() + 64, 40, std::numeric_limits<double>::quiet_NaN());
          });
        }},
+  };
+}
+
+inline std::vector<Case> weight_cases() {
+  return {
       {"an update between old and new",
        "one optimizer step was counted",
        Cause::after_an_update,
@@ -183,11 +193,8 @@ inline std::vector<Case> misplaced_cases() {
 }
 
 inline std::vector<Case> broken_cases() {
-  std::vector<Case> cases = precision_cases();
-  for (const auto& more : {sampling_cases(), forward_cases(), misplaced_cases()}) {
-    cases.insert(cases.end(), more.begin(), more.end());
-  }
-  return cases;
+  return gathered({precision_cases, temperature_cases, sampling_cases, dropout_cases, kernel_cases,
+                   padding_cases, forward_cases, absent_cases, order_cases, weight_cases});
 }
 
 }  // namespace gradcheck::toy

@@ -117,7 +117,9 @@ ChosenRegime choose_regime(const LogProbConditions& conditions, const LogProbCou
   if (statistics.max_abs <= kBatchShapeOfF32) {
     return {Regime::same_stack, "inferred", "no token differs by more than 1e-4"};
   }
-  const auto share = static_cast<double>(counts.identical) / static_cast<double>(counts.compared);
+  // Exact zeros on both sides are equal whatever made them.
+  const auto equal = std::max<std::int64_t>(0, counts.identical - counts.zero_new);
+  const auto share = static_cast<double>(equal) / static_cast<double>(counts.compared);
   if (rounding == 0 && share >= kIdenticalShare) {
     return {Regime::same_stack, "inferred",
             fmt::format("{:.0f} % of the tokens are equal bit for bit", 100 * share)};

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "verdict/logp/facts.h"
+#include "verdict/logp/padding.h"
 #include "verdict/logp/signs.h"
 #include "verdict/logp/words.h"
 
@@ -268,6 +269,14 @@ LogProbReading judge_log_probs(std::span<const LogProbShard> shards,
                                const LogProbConditions& conditions) {
   LogProbReading reading;
   ShardList judged = judged_shards(shards, conditions);
+  std::vector<LogProbShard> masked;  // copies of what came without a mask but with padding
+  const std::int64_t padding = mask_padding(judged, masked);
+  if (padding > 0) {
+    reading.notes.push_back(
+        fmt::format("no mask was given: {} at the ends of rows, exactly 0 on "
+                    "both sides, were taken for padding",
+                    tokens_text(padding)));
+  }
   const bool all_aliased = !shards.empty() && count_if(shards, [](const LogProbShard& s) {
                                                 return s.aliased;
                                               }) == static_cast<std::int64_t>(shards.size());

@@ -36,7 +36,8 @@ Sign entropy_sign(const LogProbFacts& facts, double excess, double z) {
   sign.code = 506;
   sign.explains = facts.statistics.mean_abs < 0.05 ? 1 : 0.4;
   sign.signature = {
-      "surprisal", Confidence::likely, facts.conditions.temperature.has_value(),
+      "surprisal", Confidence::likely,
+      facts.conditions.temperature || facts.conditions.has_sampling(),
       fmt::format("the tokens are {} nats {} likely than the new distribution's "
                   "entropy says (z = {})",
                   number_text(std::fabs(excess)), sharper ? "more" : "less", number_text(z))};

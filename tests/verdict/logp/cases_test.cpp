@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/support/healthy_log_probs.h"
 #include "tests/support/misplaced_log_probs.h"
 #include "verdict/logp/judge.h"
@@ -53,6 +55,21 @@ TEST_P(Healthy, RaisesNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, Healthy, testing::ValuesIn(toy::healthy_cases()), test_name);
+
+// Log-probs above 0 say so too, but only as a possibility.
+TEST(Logsumexp, ErrsAlikeForCertainAndUncertainTokens) {
+  toy::Pass rounded;
+  rounded.logsumexp = toy::as_bf16;
+  toy::Recipe recipe;
+  recipe.new_pass = rounded;
+  LogProbShard shard = toy::made(recipe);
+  toy::without_entropy(shard);
+  const LogProbReading reading = judge_log_probs({&shard, 1}, {});
+  const auto seen = std::find_if(reading.signatures.begin(), reading.signatures.end(),
+                                 [](const LogProbSignature& s) { return s.name == "flat"; });
+  ASSERT_NE(seen, reading.signatures.end()) << told(reading);
+  EXPECT_EQ(reading.causes.front().confidence, Confidence::likely);
+}
 
 TEST(Recompute, InFp32IsExactlyZeroAndSaysBitwise) {
   const LogProbReading reading = judge_log_probs(toy::healthy_cases().front().make(), {});
