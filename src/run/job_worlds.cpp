@@ -139,7 +139,8 @@ void JobWorlds::take_mark(const Place& place) {
   const MarkRecord& mark = place.world->reader.table().rank(place.rank).marks.back();
   if (mark.stage != Stage::after) return;
   JobRank& rank = place.world->ranks[static_cast<std::size_t>(place.rank)];
-  rank.steps.insert({mark.model, mark.step});
+  const auto [step, is_new] = rank.steps.insert({mark.model, mark.step});
+  if (settings_.exact && is_new) rank.waiting.insert(*step);
   settle(*place.world);
 }
 
@@ -197,8 +198,21 @@ void JobWorlds::ask(JobWorld& world, const std::string& model, std::int64_t step
   }
 }
 
+// A rank that waits at the end of a step goes on once every rank came to it and it has answered.
+void JobWorlds::let_on_where_asked(JobWorld& world) {
+  for (JobRank& rank : world.ranks) {
+    if (rank.connection < 0 || rank.closed || rank.let_go || rank.open_wants > 0) continue;
+    std::erase_if(rank.waiting, [&](const auto& step) {
+      if (!world.asked.contains(step)) return false;
+      send_(rank.connection, control_to_line(GoRecord{step.second}));
+      return true;
+    });
+  }
+}
+
 // A rank at its end waits for `go`, but only while there may be something to ask.
 void JobWorlds::let_go_where_done(JobWorld& world) {
+  let_on_where_asked(world);
   for (JobRank& rank : world.ranks) {
     if (!rank.exiting || rank.closed || rank.let_go || rank.open_wants > 0) continue;
     const bool settled = std::all_of(rank.steps.begin(), rank.steps.end(),

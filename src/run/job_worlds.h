@@ -25,7 +25,9 @@ struct JobRank {
   bool let_go = false;
   bool closed = false;         // its channel has ended
   std::int64_t end_order = 0;  // 1: the first of its world whose channel ended
-  int open_wants = 0;          // sent and not yet answered
+  // With `exact`: it has ended these steps and waits for one `go` each.
+  std::set<std::pair<std::string, std::int64_t>> waiting;
+  int open_wants = 0;                                    // sent and not yet answered
   std::set<std::pair<std::string, std::int64_t>> steps;  // (model, step) it has been through
 };
 
@@ -50,7 +52,7 @@ class JobWorlds {
   struct Settings {
     std::string run;
     std::uint64_t budget_bytes = 0;  // of payloads, a rank and step
-    bool exact = false;              // locals are wanted too
+    bool exact = false;  // locals are wanted too, and ranks wait for `go` at the end of a step
   };
   using Send = std::function<void(int connection, const std::string& line)>;
 
@@ -82,6 +84,7 @@ class JobWorlds {
   void settle(JobWorld& world);
   void ask(JobWorld& world, const std::string& model, std::int64_t step);
   void let_go_where_done(JobWorld& world);
+  void let_on_where_asked(JobWorld& world);
 
   Settings settings_;
   Send send_;

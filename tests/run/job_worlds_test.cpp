@@ -87,6 +87,20 @@ TEST_F(JobWorldsTest, ARankAtItsEndIsLetGoOnceItsStepsAreSettled) {
   EXPECT_THAT(sent_.front(), HasSubstr("go"));
 }
 
+TEST_F(JobWorldsTest, WithExactARankGoesOnOnceEveryRankCameToItsStep) {
+  JobWorlds exact({"r", 1 << 20, true}, [this](int connection, const std::string& line) {
+    sent_.push_back(std::to_string(connection) + ":" + line);
+  });
+  for (int rank = 0; rank < 2; ++rank) exact.take_line(rank, hello(rank, 2));
+  exact.take_line(0, mark(1));
+  EXPECT_THAT(sent_, IsEmpty());
+  exact.take_line(1, mark(1));
+  EXPECT_THAT(sent_, ElementsAre(HasSubstr("0:"), HasSubstr("1:")));
+  EXPECT_THAT(sent_.back(), HasSubstr("go"));
+  exact.take_line(1, mark(2));
+  EXPECT_THAT(sent_, SizeIs(2)) << "once a step";
+}
+
 TEST_F(JobWorldsTest, ARankThatDiedKeepsNobodyWaiting) {
   for (int rank = 0; rank < 2; ++rank) worlds_.take_line(rank, hello(rank, 2));
   worlds_.take_line(0, mark(1));

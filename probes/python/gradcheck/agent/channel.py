@@ -126,8 +126,8 @@ class Channel:
                 return
             self._answer(record)
 
-    def answer_until_go(self) -> None:
-        """Answers what is asked until `go` comes, or two seconds have passed."""
+    def answer_until_go(self) -> bool:
+        """Answers what is asked until `go` comes, or two seconds have passed: False."""
         from time import monotonic
 
         deadline = monotonic() + _EXIT_WAIT_S
@@ -136,11 +136,12 @@ class Channel:
             record = self._next(max(0.0, left))
             if record is None:
                 if left <= 0:
-                    return
+                    return False
                 continue
             if record.get("type") == "go":
-                return
+                return True
             self._answer(record)
+        return False
 
     def _next(self, timeout_s: float) -> dict[str, Any] | None:
         receive = self._receive if timeout_s == 0 else self.free["receive"]

@@ -167,6 +167,7 @@ class Model:
         self.shared_finals: dict[int, str] = {}  # digests, by id of entries that optimizers share
         self.stepped_by: list[int] = []  # ids of optimizers that took this step
         self.after_done: set[int] = set()  # ids of entries recorded at `after`
+        self.waited_at = -1  # the last step at whose end the front was waited for
         self.marked: dict[tuple[int, int, int], int] = {}  # step, micro, stage → tensors
 
     @property

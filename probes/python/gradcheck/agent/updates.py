@@ -12,6 +12,7 @@ from .registry import parameters_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .channel import Channel
     from .core import Agent
 
 
@@ -22,6 +23,7 @@ class Updates:
         self._agent = agent
         self._first: Model | None = None  # the model that stepped first
         self._is_done = False  # step_done was sent
+        self._waits = agent.job.exact  # for the front at the end of a checked step
         self.count = 0  # optimizer steps of this process
 
     def start_anew(self) -> None:
@@ -157,6 +159,16 @@ class Updates:
         if records and self._agent.channel is not None:
             self._agent.channel.leave(model.step, model.last_micro)
             self._agent.channel.flush()
+            self._wait(self._agent.channel, model)
+
+    # With --exact, once a step. Whoever was not answered in time waits no more.
+    def _wait(self, channel: Channel, model: Model) -> None:
+        if not self._waits or not model.after_done or model.waited_at == model.step:
+            return
+        model.waited_at = model.step
+        if channel.job.socket and not channel.answer_until_go():
+            self._waits = False
+            self._agent.note("sync_lost: the front did not answer in time; ranks wait no more")
 
     def _record_end(self, model: Model, optimizer: Any, skipped: bool) -> None:
         is_again = id(optimizer) in model.stepped_by
