@@ -265,3 +265,31 @@ def test_it_does_not_pass(gradcheck: Gradcheck, tmp_path: Path, what: str) -> No
     result = gradcheck("exec", *options, "-v", "--", sys.executable, script)
     assert result.code == 3, result.out
     assert sentence in " ".join(result.out.split())
+
+
+# Healthy to the end, which its own check then refuses.
+REFUSED = """
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+wrapper = DDP(net())
+optimizer = torch.optim.SGD(wrapper.parameters(), lr=.1)
+for step in range(2):
+    optimizer.zero_grad()
+    wrapper(batch(rank, step)).square().mean().backward()
+    optimizer.step()
+dist.destroy_process_group()
+sys.exit(STATUS)
+"""
+
+
+@pytest.mark.parametrize(("status", "code"), [(0, 0), (3, 3)])
+def test_a_status_given_to_a_launcher_counts(
+    gradcheck: Gradcheck, tmp_path: Path, status: int, code: int
+) -> None:
+    """torchrun exits with 1, as it does where a rank aborts in its destructors."""
+    script = tmp_path / "train.py"
+    script.write_text(HEAD + REFUSED.replace("STATUS", str(status)))
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    result = gradcheck("exec", "--format", "json", "--", *launcher, script)
+    assert result.json()["scenarios"][0]["arms"][0]["outcome"] == "consistent"
+    assert result.code == code

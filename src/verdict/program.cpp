@@ -91,7 +91,8 @@ class Court {
   bool said_goodbye(int rank) const {
     const RankEvidence& from = evidence(rank);
     if (exception_of(from) != nullptr) return false;
-    return from.bye ? from.bye->status == 0 : from.end == RankEnd::bye;
+    // A job's is what it gave to sys.exit; its evidence is complete all the same.
+    return from.bye ? !context_.input.native || from.bye->status == 0 : from.end == RankEnd::bye;
   }
 
   // A job says so before it answers its last wants, and may hang or abort after that.

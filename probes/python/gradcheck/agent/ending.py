@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import functools
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class End:
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
         self._error: BaseException | None = None
+        self._status = 0  # what the main thread gave to sys.exit last
 
     def raised(self, error: BaseException) -> None:
         """An exception that nobody caught."""
@@ -45,6 +47,11 @@ class End:
             phase=agent.channel.phase,
         )
         agent.channel.flush()
+
+    def leaves(self, status: Any) -> None:
+        """sys.exit is called."""
+        if self._agent.is_on() and threading.current_thread() is threading.main_thread():
+            self._status = status & 0xFF if isinstance(status, int) else int(status is not None)
 
     def __call__(self) -> None:
         agent = self._agent
@@ -71,7 +78,7 @@ class End:
             agent.failed(error)
         channel.enter("exit", *agent.moment())
         channel.answer_until_go()
-        channel.bye(0 if self._error is None else 1)
+        channel.bye(self._status if self._error is None else 1)
 
 
 def watch_end(agent: Agent) -> None:
@@ -92,7 +99,20 @@ def watch_end(agent: Agent) -> None:
         return previous(kind, error, trace)
 
     sys.excepthook = excepthook
+    _watch_exit(end)
     _watch_finalizers(end)
+
+
+# Where a launcher started the ranks, nobody else knows a rank's own status.
+def _watch_exit(end: End) -> None:
+    original = sys.exit
+
+    @functools.wraps(original)
+    def leave(status: Any = None, /) -> Any:
+        end.leaves(status)
+        original(status)
+
+    sys.exit = leave
 
 
 # Forked children of multiprocessing leave by os._exit: only its own finalizers run there.
