@@ -43,6 +43,17 @@ def test_all_of_them_in_one_run(gradcheck: Gradcheck, tmp_path: Path) -> None:
     assert [s["name"] for s in report["scenarios"]] == SCENARIOS
 
 
+@pytest.mark.parametrize("ranks", [3, 4])
+def test_all_of_them_come_out_the_same_at_more_ranks(
+    gradcheck: Gradcheck, tmp_path: Path, ranks: int
+) -> None:
+    names = [name for name in SCENARIOS if "single" not in name]
+    for name in names:
+        shutil.copy(ROOT / "scenarios" / f"{name}.json", tmp_path)
+    options = ["--scenario-dir", str(tmp_path), "--all", "--ranks", str(ranks)]
+    assert run(gradcheck, *options, timeout=900)["summary"]["pass"] == len(names)
+
+
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
 @pytest.mark.parametrize("ranks", range(2, 9))
 @pytest.mark.parametrize("seed", [1, 7])

@@ -189,6 +189,8 @@ SWITCHED_OFF = [
     ("minimind_dpo", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
     *((f"single_{t}", "after", {"loss_scale": 0}, 3, "inconclusive") for t in TRAINERS),
     ("minimind_pretrain", "wrapped", wrapper(no_sync="all"), 1, "inconsistent"),
+    ("scaler_overflow", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("scaler_overflow", "unwrapped", {"path": "wrapped"}, 1, "consistent"),
     ("weights_after_k_steps", "unwrapped", {"path": "redirected"}, 1, "consistent"),
 ]
 

@@ -63,6 +63,10 @@ bool Faults::corrupts_reduction(std::int64_t step) const {
   return lasts("corrupt_reduction", step);
 }
 
+bool Faults::overflows(std::int64_t step) const {
+  return fault_ && fault_->kind == "overflow" && fault_->step == step;
+}
+
 bool Faults::keeps_gradients(std::int64_t step) const { return lasts("keep_gradients", step); }
 
 bool Faults::corrupts_buffer(std::string_view tensor, std::int64_t step) const {

@@ -91,30 +91,47 @@ void Trainee::after_backward() {
   if (policy_->wrapper()) policy_->wrapper()->record_backward();
 }
 
+std::vector<at::Tensor> Trainee::gradients() const {
+  std::vector<at::Tensor> found;
+  for (const ModelTensor& parameter : policy_->model().parameters()) {
+    if (parameter.value.grad().defined()) found.push_back(parameter.value.grad());
+  }
+  return found;
+}
+
+bool Trainee::unscale(double scale) {
+  bool finite = true;
+  for (const at::Tensor& gradient : gradients()) {
+    gradient.mul_(1 / scale);
+    finite = finite && gradient.isfinite().all().item<bool>();
+  }
+  EventRecord record = event(EventType::unscale);
+  record.scale = scale;
+  journal_.event(std::move(record));
+  return finite;
+}
+
 // As clip_grad_norm_: one norm over all gradients, one factor, only downwards.
 void Trainee::clip(double max_norm) {
   double squares = 0;
-  for (const ModelTensor& parameter : policy_->model().parameters()) {
-    const at::Tensor& gradient = parameter.value.grad();
-    if (gradient.defined()) squares += gradient.norm().square().item<double>();
-  }
+  for (const at::Tensor& gradient : gradients()) squares += gradient.square().sum().item<double>();
   const double norm = std::sqrt(squares);
   const double factor = std::min(1.0, max_norm / (norm + 1e-6));
-  for (const ModelTensor& parameter : policy_->model().parameters()) {
-    if (parameter.value.grad().defined()) parameter.value.grad().mul_(factor);
-  }
+  for (const at::Tensor& gradient : gradients()) gradient.mul_(factor);
   EventRecord record = event(EventType::clip);
   record.norm = norm;
   record.max_norm = max_norm;
   journal_.event(std::move(record));
 }
 
-void Trainee::optimize(double clip_norm) {
-  if (clip_norm > 0) clip(clip_norm);
+void Trainee::optimize(const NativeProgram& program) {
+  const bool steps = program.grad_scale == 0 || unscale(program.grad_scale);
+  if (steps && program.clip_norm > 0) clip(program.clip_norm);
   recorder_->record_final();
-  optimizer_->step();
+  if (steps) optimizer_->step();
   EventRecord record = event(EventType::optimizer_step);
   record.optimizer = "AdamW";
+  record.skipped = !steps;
   journal_.event(std::move(record));
   recorder_->record_after();
   if (faults_.keeps_gradients(journal_.step())) return;

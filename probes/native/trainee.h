@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "model/control.h"
 #include "probes/native/fabric/fabric.h"
@@ -29,12 +30,16 @@ class Trainee {
   void start_step(std::int64_t step);
   void before_backward();  // records whether the coming backward will be reduced
   void after_backward();
-  void optimize(double clip_norm);  // 0: gradients are not clipped
+  // As GradScaler.step and clip_grad_norm_ do it: gradients are divided by the scale and clipped; a
+  // step with an infinite or NaN gradient is left out.
+  void optimize(const NativeProgram& program);
 
  private:
   EventRecord event(EventType type) const;
   void on_inner_forward();
+  bool unscale(double scale);  // whether all gradients are finite
   void clip(double max_norm);
+  std::vector<at::Tensor> gradients() const;  // those that are there
   void corrupt_buffers(std::int64_t step);
 
   std::string name_;

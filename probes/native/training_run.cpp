@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -99,7 +100,10 @@ void TrainingRun::micro_step(std::int64_t step, std::int64_t micro) {
     if (wrapper) wrapper->set_no_sync(runs_unsynchronised(micro));
   }
   const at::Tensor loss = trainer_(step, micro);
-  backward(loss * (run_.program.loss_scale / static_cast<double>(run_.micro_steps)));
+  double scale = run_.program.loss_scale / static_cast<double>(run_.micro_steps);
+  if (run_.program.grad_scale > 0) scale *= run_.program.grad_scale;
+  if (faults_.overflows(step)) scale = std::numeric_limits<double>::infinity();
+  backward(loss * scale);
   for (const auto& trainee : trainees_) {
     trainee->recorder().record_local();
     trainee->recorder().record_reduced();
@@ -116,7 +120,7 @@ void TrainingRun::backward(const at::Tensor& loss) {
 void TrainingRun::optimize() {
   journal_.enter("optimizer");
   faults_.strike("optimizer", journal_.step());
-  for (const auto& trainee : trainees_) trainee->optimize(run_.program.clip_norm);
+  for (const auto& trainee : trainees_) trainee->optimize(run_.program);
 }
 
 // The only wait for the front.

@@ -133,6 +133,7 @@ constexpr NativePart kFaultKinds[] = {
     {"skip_mark", "does not close the stage named by `tensor`", FaultNeeds::stage},
     {"skip_reduction", "all-reduce does nothing from `step` on"},
     {"corrupt_reduction", "all-reduce forgets the contribution of `rank`"},
+    {"overflow", "makes the loss infinite in `step`, as half precision would"},
     {"keep_gradients", "does not clear its gradients after a step, from `step` on"},
     {"corrupt_buffer", "adds one half to the buffers that `tensor` matches, before `step`",
      FaultNeeds::tensor},

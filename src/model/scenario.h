@@ -80,6 +80,7 @@ struct NativeProgram {
   bool count_items = false;    // divide by the tokens of all ranks, not of this one
   double clip_norm = 0;        // of the reduced gradients; 0: none
   double kl_limit = 0;         // mean KL beyond which a step counts nothing; 0: none
+  double grad_scale = 0;       // of a gradient scaler; 0: none
   double label_smoothing = 0;  // at least 0, below 0.5
   double desirable_weight = 1;
   double undesirable_weight = 1;

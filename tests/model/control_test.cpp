@@ -46,6 +46,7 @@ NativeProgram unusual_program() {
   program.count_items = true;
   program.clip_norm = 0.25;
   program.kl_limit = 0.125;
+  program.grad_scale = 1024;
   program.label_smoothing = 0.1;
   program.desirable_weight = 1.0 / 3;
   program.undesirable_weight = 1e-300;

@@ -148,6 +148,7 @@ const std::initializer_list<std::string_view> kKeys = {"model",
                                                        "epochs",
                                                        "count_items",
                                                        "clip_norm",
+                                                       "grad_scale",
                                                        "kl_limit",
                                                        "fault"};
 
@@ -161,6 +162,7 @@ void read_run_keys(const ObjectNode& object, NativeProgram& program) {
   read_integer(object, "vocab_size", program.vocab_size, 0, kMaxVocabulary);
   read_integer(object, "epochs", program.epochs, 1, kMaxEpochs);
   read_weight(object, "clip_norm", program.clip_norm);
+  read_weight(object, "grad_scale", program.grad_scale);
 }
 
 // What only some trainers or models read.
@@ -226,6 +228,7 @@ Json to_json(const NativeProgram& program) {
                {"epochs", program.epochs},
                {"count_items", program.count_items},
                {"clip_norm", program.clip_norm},
+               {"grad_scale", program.grad_scale},
                {"kl_limit", program.kl_limit}};
   if (program.critic) {
     json["critic"] = {{"model", program.critic->model}, {"path", program.critic->path}};
