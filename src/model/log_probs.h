@@ -139,7 +139,7 @@ struct LogProbRow {
   double max_abs = 0;
 };
 
-// One test of facts/logp.md §8 that saw something, or a declared condition that explains it.
+// One test of docs/logp.md that saw something, or a declared condition that explains it.
 struct LogProbSignature {
   std::string name;  // "grid", "shift", "row_order", …
   Confidence confidence = Confidence::possible;

@@ -174,10 +174,24 @@ bool everyone_said_goodbye(const JobEvidence& evidence) {
   return any;
 }
 
+// How torchrun, mp.spawn, DeepSpeed and mpirun tell that a rank was killed by its own abort; they
+// send SIGTERM to the others themselves. Their last lines are not always kept.
+bool names_a_crash(std::string_view errors) {
+  constexpr std::string_view kCrashes[] = {"SIGABRT",       "SIGSEGV",         "exitcode: -",
+                                           "exitcode  : -", "return code = -", "signal 6",
+                                           "signal 11"};
+  return std::any_of(std::begin(kCrashes), std::end(kCrashes), [&](std::string_view crash) {
+    return errors.find(crash) != std::string_view::npos;
+  });
+}
+
 // A launcher that reports a rank's abort in its destructors exits with 1: the ranks' goodbyes know
 // better.
 bool is_excused(const JobEvidence& evidence, const CommandExit& failure) {
-  return everyone_said_goodbye(evidence) && (failure.signal != 0 || evidence.exits.size() == 1);
+  if (!everyone_said_goodbye(evidence)) return false;
+  if (failure.signal != 0) return true;
+  const std::string& errors = evidence.last_errors[static_cast<std::size_t>(failure.process)];
+  return evidence.exits.size() == 1 && (errors.empty() || names_a_crash(errors));
 }
 
 std::string excused_exit(const JobEvidence& evidence) {

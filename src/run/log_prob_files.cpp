@@ -17,6 +17,8 @@
 namespace gradcheck {
 namespace {
 
+constexpr double kMaxTokenId = 1e15;  // a double counts so far without gaps
+
 using Files = std::map<std::string, std::shared_ptr<const ArrayFile>>;
 
 // One array with a name for messages: "dump.npz:old".
@@ -118,6 +120,7 @@ std::vector<std::size_t> offsets_of(const Picked& from) {
   }
   const auto tokens = static_cast<std::size_t>(shape.back());
   const auto rows = shape.size() == 2 ? static_cast<std::size_t>(shape.front()) : 1;
+  if (tokens == 0) throw UsageError(from.name + ": its rows are empty");
   std::vector<std::size_t> offsets(rows + 1);
   for (std::size_t row = 0; row <= rows; ++row) offsets[row] = row * tokens;
   return offsets;
@@ -248,6 +251,9 @@ LogProbShard shard_of(const Sources& sources, int rank) {
   shard.entropy = optional_values(shard, name, sources.entropy);
   shard.new_repeat = optional_values(shard, name, sources.new_repeat);
   for (const double id : optional_values(shard, name, sources.token_ids)) {
+    if (!(std::abs(id) <= kMaxTokenId) || std::trunc(id) != id) {
+      throw UsageError(fmt::format("{}: {} is no token id", sources.token_ids->name, id));
+    }
     shard.token_ids.push_back(static_cast<std::int64_t>(id));
   }
   return shard;

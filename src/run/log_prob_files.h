@@ -8,7 +8,7 @@
 namespace gradcheck {
 
 // Where the arrays of `gradcheck logp` lie: containers that hold all of them under the names of
-// some system (facts/logp.md §11), or files for each role; one of each a rank. PATH:NAME picks an
+// some system (docs/logp.md), or files for each role; one of each a rank. PATH:NAME picks an
 // array of a container.
 struct LogProbFiles {
   std::vector<std::string> containers;

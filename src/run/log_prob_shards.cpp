@@ -118,7 +118,7 @@ LogProbShard read_one(const std::string& directory, int rank, const LogProbRecor
 using SetKey = std::pair<std::int64_t, std::string>;
 
 void add(const std::string& directory, int rank, const LogProbRecord& record, EvidenceTable& table,
-         std::map<SetKey, LogProbSet>& sets) {
+         std::set<std::string>& files, std::map<SetKey, LogProbSet>& sets) {
   LogProbSet& set = sets[{record.step, record.name}];
   if (set.source.empty()) set.source = record.source;
   if (record.file.empty()) {
@@ -126,6 +126,7 @@ void add(const std::string& directory, int rank, const LogProbRecord& record, Ev
     return;
   }
   try {
+    if (!files.insert(record.file).second) refuse(record.file + " was named before");
     set.shards.push_back(read_one(directory, rank, record));
   } catch (const InfrastructureError& error) {
     table.refuse("rank " + std::to_string(rank) + ", log-probs: " + error.what());
@@ -148,9 +149,10 @@ std::vector<int> missing_ranks(const EvidenceTable& table, const SetKey& key) {
 
 std::vector<LogProbSet> read_log_probs(const std::string& directory, EvidenceTable& table) {
   std::map<SetKey, LogProbSet> sets;
+  std::set<std::string> files;
   for (int rank = 0; rank < table.world_size(); ++rank) {
     for (const LogProbRecord& record : table.rank(rank).log_probs) {
-      add(directory, rank, record, table, sets);
+      add(directory, rank, record, table, files, sets);
     }
   }
   std::vector<LogProbSet> list;

@@ -171,7 +171,10 @@ void set_lone_models_aside(const EvidenceTable& table, Facts& facts) {
         any_wrapper(table, [&](const WrapperRecord& wrapper) { return wrapper.model == text; });
     if (ranks.size() == 1 && !wrapped) facts.lone[model] = *ranks.begin();
   }
-  if (facts.lone.size() == trained.size()) facts.lone.clear();
+  std::set<int> ranks;
+  for (const auto& [model, rank] : facts.lone) ranks.insert(rank);
+  // On several ranks it may be one model under several names.
+  if (facts.lone.size() == trained.size() || ranks.size() > 1) facts.lone.clear();
   const auto is_lone = [&](const auto& part) { return facts.lone.contains(part.model); };
   std::erase_if(facts.models, is_lone);
   std::erase_if(facts.inventory, is_lone);

@@ -86,7 +86,12 @@ class Finals {
       for (std::size_t r = 0; r < group.size(); ++r) {
         const double factor = gradient.factors[r];
         if (factor == 1) continue;
-        add(204, {group[r]}, factor_text(factor) + " between `reduced` and `final`");
+        const std::string what = factor_text(factor) + " between `reduced` and `final`";
+        if (gradient.is_undecided) {
+          add(604, {}, what + " of the only step: clipping and a constant factor look alike");
+        } else {
+          add(204, {group[r]}, what);
+        }
       }
     }
   }

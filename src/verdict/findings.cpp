@@ -32,6 +32,7 @@ struct Next {
 };
 constexpr Next kNextSteps[] = {
     {"cleared between", "Call zero_grad before the backward or after the step, not between them."},
+    {"of the only step", "Check more than one step."},
     {"changed between two optimizers", "Step one optimizer with each parameter, or edit earlier."},
     {"changed between", "Look at what the program does to gradients between backward and step."},
     {"which this version does not judge yet", "Run the same step with DistributedDataParallel."},

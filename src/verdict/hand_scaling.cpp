@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "verdict/findings.h"
@@ -42,9 +43,9 @@ std::optional<double> common_factor(const Context& context,
 
 using Factors = std::map<std::int64_t, double>;  // by step
 
-// The same factor step after step depends on no norm.
-bool varies(const Factors& factors) {
-  return factors.size() < 2 ||
+// The same factor step after step depends on no norm. Steps without one had none to clip.
+bool varies(const Factors& factors, std::size_t steps) {
+  return factors.size() < steps ||
          std::any_of(
              factors.begin(), factors.end(),
              [&](const auto& step) {
@@ -69,7 +70,9 @@ std::string text_of(std::string_view model, const Factors& factors) {
 
 void HandScaling::add(UnseenFactor seen) {
   const StepOfModel key{seen.result->tensor.model, seen.result->step};
-  steps_[key].push_back(std::move(seen));
+  std::vector<UnseenFactor>& step = steps_[key];
+  counts_[key.first] += step.empty();
+  step.push_back(std::move(seen));
 }
 
 std::vector<UnseenFactor> HandScaling::settle(const Context& context,
@@ -80,7 +83,12 @@ std::vector<UnseenFactor> HandScaling::settle(const Context& context,
     const auto factor = common_factor(context, gradients);
     if (factor) clipped[key.first][key.second] = *factor;
   }
-  std::erase_if(clipped, [](const auto& model) { return !varies(model.second); });
+  const auto is_alone = [&](NameId model) { return counts_.at(model) == 1; };
+  std::set<NameId> undecided;
+  std::erase_if(clipped, [&](const auto& model) {
+    if (is_alone(model.first)) undecided.insert(model.first);
+    return !varies(model.second, counts_.at(model.first));
+  });
   for (const auto& [model, factors] : clipped) {
     notes.push_back(text_of(context.table().text(model), factors));
   }
@@ -88,7 +96,10 @@ std::vector<UnseenFactor> HandScaling::settle(const Context& context,
   for (auto& [key, gradients] : steps_) {
     const auto model = clipped.find(key.first);
     if (model != clipped.end() && model->second.contains(key.second)) continue;
-    for (UnseenFactor& gradient : gradients) left.push_back(std::move(gradient));
+    for (UnseenFactor& gradient : gradients) {
+      gradient.is_undecided = undecided.contains(key.first);
+      left.push_back(std::move(gradient));
+    }
   }
   return left;
 }

@@ -15,10 +15,11 @@ struct UnseenFactor {
   const GradientResult* result = nullptr;
   std::vector<double> factors;  // group order; 1: untouched, or explained
   double slack = 0;             // relative, of rounding
+  bool is_undecided = false;    // one step cannot tell clipping from a constant factor
 };
 
 // Clipping by hand: one factor below 1 for all gradients of a model, the same on every rank, and
-// another one in every step. Factors of 1/N are forgotten or repeated divisions.
+// not the same in every step. Factors of 1/N are forgotten or repeated divisions.
 class HandScaling {
  public:
   void add(UnseenFactor seen);  // every gradient that an optimizer took
@@ -28,6 +29,7 @@ class HandScaling {
 
  private:
   std::map<StepOfModel, std::vector<UnseenFactor>> steps_;
+  std::map<NameId, std::size_t> counts_;  // steps of each model
 };
 
 }  // namespace gradcheck

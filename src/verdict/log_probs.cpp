@@ -119,6 +119,13 @@ void tell_missing(const EvidenceTable& table, const LogProbSet& set, FindingSet&
                ranks);
 }
 
+// A part of a test is missing: what was left out may be the part that differs.
+void tell_unwritten(const LogProbSet& set, FindingSet& findings) {
+  for (const auto& [rank, why] : set.unwritten) {
+    findings.say(604, fmt::format("{}: rank {} wrote none: {}", place_of(set), rank, why), {rank});
+  }
+}
+
 // The line that made low-precision log-probs, where only one was seen.
 std::string site_of(const Context& context, Cause cause) {
   if (cause != Cause::bf16_log_softmax && cause != Cause::low_precision_logsumexp) return "";
@@ -171,6 +178,7 @@ void judge_log_prob_sets(const Context& context, FindingSet& findings, ArmReport
   for (const LogProbSet& set : context.input.log_probs) {
     tell_missing(context.table(), set, findings);
     if (std::none_of(set.shards.begin(), set.shards.end(), is_test)) continue;
+    tell_unwritten(set, findings);
     arm.logp.push_back({set.step, set.name, set.source, read(set)});
     const LogProbArm& judged = arm.logp.back();
     gather(set, judged.reading, seen);

@@ -28,7 +28,7 @@ std::string text_of(const LogProbReading& reading, int verbosity = 0) {
   options.width = 0;
   options.verbosity = verbosity;
   Page page(options);
-  add_log_probs(page, 0, reading);
+  add_log_probs(page, 0, {0, "", "files", reading});
   return page.take();
 }
 

@@ -6,7 +6,7 @@
 
 namespace gradcheck::toy {
 
-// The causes of facts/logp.md §7 that can be built from arrays, each put in where it arises.
+// The causes that can be built from arrays, each put in where it arises.
 
 inline LogProbConditions in_regime(Regime regime, DType dtype = DType::bf16) {
   LogProbConditions conditions;

@@ -40,6 +40,16 @@ TEST(HandScaling, FactorThatDiffersByRankIsAnError) {
   EXPECT_TRUE(has_code(scaled_by({{0.31, 0.3}, {0.22, 0.21}}), 204));
 }
 
+TEST(HandScaling, OneStepCannotTellClippingFromAConstant) {
+  const ArmReport arm = scaled_by({{0.31, 0.31}});
+  EXPECT_EQ(arm.outcome, Outcome::inconclusive) << told_with_notes(arm);
+  EXPECT_TRUE(has_code(arm, 604)) << told_with_notes(arm);
+}
+
+TEST(HandScaling, StepsBelowTheNormAreNotScaled) {
+  EXPECT_EQ(scaled_by({{0.31, 0.31}, {1, 1}}).outcome, Outcome::consistent);
+}
+
 TEST(HandScaling, FactorOfEveryStepIsAnError) {
   EXPECT_TRUE(has_code(scaled_by({{0.31, 0.31}, {0.31, 0.31}}), 204));
 }

@@ -48,6 +48,9 @@ std::uint64_t unsigned_at(simdjson::dom::array array, std::size_t index) {
   return value;
 }
 
+// Products with a 0 among them overflow unseen.
+constexpr std::uint64_t kMaxExtent = std::uint64_t{1} << 48;
+
 std::uint64_t bytes_of(const TensorView& view) {
   std::uint64_t bytes = size_of(view.dtype);
   for (const std::int64_t extent : view.shape) {
@@ -63,7 +66,9 @@ Placed placed_from(element entry, std::span<const std::byte> data) {
   placed.view.dtype = dtype_of(get<std::string_view>(entry, "dtype"));
   const auto shape = get<simdjson::dom::array>(entry, "shape");
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    placed.view.shape.push_back(static_cast<std::int64_t>(unsigned_at(shape, i)));
+    const std::uint64_t extent = unsigned_at(shape, i);
+    if (extent > kMaxExtent) refuse("header: shape is too large");
+    placed.view.shape.push_back(static_cast<std::int64_t>(extent));
   }
   const auto offsets = get<simdjson::dom::array>(entry, "data_offsets");
   if (offsets.size() != 2) refuse("header: data_offsets needs two numbers");

@@ -7,7 +7,7 @@
 namespace gradcheck {
 
 // The limits for a regime and the type the forward computed in (verdicts.md §9 for bf16,
-// facts/logp.md §6 for the rest).
+// docs/logp.md for the rest).
 LogProbBand band_for(Regime regime, DType dtype, bool mixture_of_experts);
 
 // The band of the job's own noise, mean |delta| of a repeated forward, where it was measured and is

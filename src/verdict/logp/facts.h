@@ -37,7 +37,7 @@ BandLevel level_of(const LogProbFacts& facts, const DeltaSums& sums);
 
 LogProbFacts measure(std::vector<const LogProbShard*> shards, const LogProbConditions& conditions);
 
-// What one test of facts/logp.md §8 saw: a line of the reading and, where something is wrong, a
+// What one test of docs/logp.md saw: a line of the reading and, where something is wrong, a
 // finding and the cause it speaks for.
 struct Sign {
   LogProbSignature signature;

@@ -15,6 +15,7 @@ constexpr double kOneSided = 0.9;  // |mean| / mean |delta|
 constexpr double kNarrow = 0.3;    // sd / |mean| where the kept mass is near top-p everywhere
 constexpr double kDeep = -6;       // old log-probs that a filtered distribution hardly has
 constexpr double kDeepShare = 0.01;
+constexpr double kBoundSlack = 0.05;  // nats: engine noise of the lowest token
 
 Sign one_sided(const LogProbFacts& facts, Cause cause, Confidence confidence, std::string text,
                std::vector<std::string> against) {
@@ -71,10 +72,17 @@ Sign kept_mass(const LogProbFacts& facts, const Shape& shape) {
       {spread <= kNarrow ? "none" : "a larger vocabulary on the other side looks alike"});
 }
 
+// Top-p keeps that mass at least: no token can be further below.
+bool fits_the_sampling(double lowest, const LogProbFacts& facts) {
+  const LogProbConditions& declared = facts.conditions;
+  return declared.has_sampling() &&
+         (!declared.top_p || lowest >= std::log(*declared.top_p) - kBoundSlack);
+}
+
 // Where the sampling was declared, that is what it looks like.
-Sign as_declared(Sign sign, const LogProbFacts& facts) {
+Sign as_declared(Sign sign, const LogProbFacts& facts, const Shape& shape) {
   const bool sampling = sign.claim->cause == Cause::renormalised_sampling;
-  if (!sampling || !facts.conditions.has_sampling()) return sign;
+  if (!sampling || !fits_the_sampling(shape.lowest, facts)) return sign;
   sign.signature.declared = true;
   sign.signature.text += "; as declared with --sampling";
   return sign;
@@ -87,7 +95,8 @@ Sign bias_sign(const LogProbFacts& facts) {
   sign.signature = {"bias", Confidence::certain, false,
                     fmt::format("the mean ratio is {} ± {} (z = {})", number_text(1 + s.mean_ratio),
                                 number_text(s.mean_ratio_se), number_text(*s.z))};
-  sign.signature.declared = facts.conditions.has_sampling() || facts.conditions.temperature;
+  sign.signature.declared = fits_the_sampling(std::log1p(s.mean_ratio), facts) ||
+                            facts.conditions.temperature.has_value();
   return sign;
 }
 
@@ -116,7 +125,7 @@ std::vector<Sign> see_sides(const LogProbFacts& facts) {
                               of_all_text(shape.large, facts.counts.compared)),
                   {})};
   }
-  return {as_declared(kept_mass(facts, shape), facts)};
+  return {as_declared(kept_mass(facts, shape), facts, shape)};
 }
 
 std::vector<Sign> see_bias(const LogProbFacts& facts) {

@@ -6,7 +6,7 @@
 
 namespace gradcheck {
 
-// The tests, cheap and certain first (facts/logp.md §8). Each reads the facts and the arrays and
+// The tests, cheap and certain first (docs/logp.md). Each reads the facts and the arrays and
 // says what it saw; several may see something in one dump, none hides another.
 
 std::vector<Sign> see_values(const LogProbFacts& facts);     // not finite, positive

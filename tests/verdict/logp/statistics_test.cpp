@@ -92,7 +92,7 @@ TEST(Statistics, JensenShannonIsThatOfTheMixture) {
 }
 
 TEST(Statistics, TinyDifferencesKeepTheirK3) {
-  // exp(x) − 1 − x in fp32 says 3.4 times too much here (facts/logp.md §1).
+  // exp(x) − 1 − x in fp32 says 3.4 times too much here.
   const LogProbStatistics s = statistics({shard_of({-1}, {-1 + 1e-6}, {0, 1})});
   EXPECT_NEAR(s.k3 / 5e-13, 1, 1e-3);
 }

@@ -32,6 +32,7 @@ class Channel:
         self.held = self.library.held
         self.free = self.library.free
         self.is_open = True
+        self.late: set[int] = set()  # steps whose `go` did not come in time
         self.phase = ""
         self.slots: dict[str, int] = {}  # by "model/name"
         self.bytes: dict[int, int] = {}  # by slot
@@ -126,8 +127,9 @@ class Channel:
                 return
             self._answer(record)
 
-    def answer_until_go(self) -> bool:
-        """Answers what is asked until `go` comes, or two seconds have passed: False."""
+    def answer_until_go(self, step: int | None = None) -> bool:
+        """Answers what is asked until `go` comes, of a step or of the whole program, or two seconds
+        have passed: False."""
         from time import monotonic
 
         deadline = monotonic() + _EXIT_WAIT_S
@@ -136,11 +138,14 @@ class Channel:
             record = self._next(max(0.0, left))
             if record is None:
                 if left <= 0:
-                    return False
+                    break
                 continue
-            if record.get("type") == "go":
+            if record.get("type") != "go":
+                self._answer(record)
+            elif step is not None or record.get("step") not in self.late:
                 return True
-            self._answer(record)
+        if step is not None:
+            self.late.add(step)
         return False
 
     def _next(self, timeout_s: float) -> dict[str, Any] | None:

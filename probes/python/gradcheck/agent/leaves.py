@@ -54,7 +54,7 @@ class Leaves:
         mark = _mark_of(leaf)
         if mark is not None:
             return bool(digest) and mark.digest != digest
-        if digest and self._marks < _MAX_MARKS and is_plain_type(type(leaf)):
+        if digest and self._marks < _MAX_MARKS and is_plain_type(type(leaf)) and leaf.requires_grad:
             self._marks += 1
             leaf.register_hook(_mark(digest))
         return False

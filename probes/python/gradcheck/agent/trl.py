@@ -158,9 +158,9 @@ class _Trainer:
         updates = None if generation is None else self._agent.updates.count - generation.count
         given = {NEW: result[0], MASK: batch["completion_mask"], TOKEN_IDS: batch["completion_ids"]}
         given["entropy"] = result[1] if len(result) > 1 else None
-        given.update(self.more(batch, generation))
         source = f"trl {self._name}"
         try:
+            given.update(self.more(batch, generation))
             arrays = {k: as_array(k, t, copy=False) for k, t in given.items() if t is not None}
             is_alias = OLD not in arrays
             self._log_probs.record("train", moment, arrays, source, is_alias, updates)

@@ -163,12 +163,13 @@ class Updates:
 
     # With --exact, once a step. Whoever was not answered in time waits no more.
     def _wait(self, channel: Channel, model: Model) -> None:
-        if not self._waits or not model.after_done or model.waited_at == model.step:
+        is_shared = model.wrapper is not None  # others may be on one rank alone
+        if not (self._waits and is_shared and model.after_done) or model.waited_at == model.step:
             return
         model.waited_at = model.step
-        if channel.job.socket and not channel.answer_until_go():
+        if channel.job.socket and not channel.answer_until_go(model.step):
             self._waits = False
-            self._agent.note("sync_lost: the front did not answer in time; ranks wait no more")
+            self._agent.note("sync_lost: the front did not answer in time; this rank waits no more")
 
     def _record_end(self, model: Model, optimizer: Any, skipped: bool) -> None:
         is_again = id(optimizer) in model.stepped_by
