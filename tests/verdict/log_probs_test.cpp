@@ -189,6 +189,14 @@ TEST(LogProbs, WhatWasNotWrittenIsToldInTheScope) {
               Contains("log-probs 'train': 1 of 3 not written: the budget is spent"));
 }
 
+TEST(LogProbs, ARankThatWroteNoneForbidsConsistent) {
+  LogProbSet set = set_of({healthy(0)});
+  set.unwritten = {{1, "mask has another shape than new"}};
+  const ArmReport arm = judged({set});
+  EXPECT_EQ(arm.outcome, Outcome::inconclusive) << told(arm);
+  EXPECT_TRUE(has_code(arm, 604)) << told(arm);
+}
+
 TEST(LogProbs, ThoseThatCannotBeReadForALackOfTokensAreToldInTheScope) {
   LogProbShard few;
   few.updates = 0;

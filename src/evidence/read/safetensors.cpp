@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -48,8 +49,7 @@ std::uint64_t unsigned_at(simdjson::dom::array array, std::size_t index) {
   return value;
 }
 
-// Products with a 0 among them overflow unseen.
-constexpr std::uint64_t kMaxExtent = std::uint64_t{1} << 48;
+constexpr std::uint64_t kMaxExtent = std::numeric_limits<std::int64_t>::max();
 
 std::uint64_t bytes_of(const TensorView& view) {
   std::uint64_t bytes = size_of(view.dtype);
