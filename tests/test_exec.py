@@ -167,9 +167,10 @@ def test_kept_evidence_is_judged_alike(gradcheck: Gradcheck, tmp_path: Path) -> 
 
 def test_exact_keeps_local_gradients_for_the_audit(gradcheck: Gradcheck) -> None:
     """Ranks wait for the front at the end of a checked step, so that nothing is dropped by then."""
-    result = job(gradcheck, "ddp.py", "--path", "module", options=("--exact",))
+    result = job(gradcheck, "ddp.py", "--path", "module", options=("--exact", "--format", "json"))
     arm = result.json()["scenarios"][0]["arms"][0]
     assert result.code == 1
+    assert arm["tensors"]
     assert all(row["max_abs_exact"] for row in arm["tensors"])
     assert not [note for note in arm["notes"] if "sync_lost" in note]
 
