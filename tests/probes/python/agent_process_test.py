@@ -202,7 +202,7 @@ def test_sys_exit_is_no_exception() -> None:
     ran = run(ALONE + "sys.exit(3)\n", ranks=0, farewell="")
     assert ran.codes == [3]
     assert ran.rank(0).events("exception") == []
-    assert ran.rank(0).of("bye")[0]["status"] == 0
+    assert ran.rank(0).of("bye")[0]["status"] == 3
 
 
 def test_os_exit_leaves_what_was_recorded() -> None:
@@ -215,9 +215,9 @@ def test_single_process_is_a_world_of_its_own() -> None:
     ran = run(ALONE, ranks=0)
     hello = ran.rank(0).hello
     assert (hello["rank"], hello["world_size"], hello["backend"]) == (0, 1, "")
+    # `start` again in the second step: what its gradients are made at.
     assert [stage for _, _, stage in ran.rank(0).stages("Net")] == [
-        "start",
-        *["local", "reduced", "final", "after"] * 2,
+        *["start", "local", "reduced", "final", "after"] * 2
     ]
     assert tuple(ran.losses) == losses_alone()
 
