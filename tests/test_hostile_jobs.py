@@ -278,17 +278,19 @@ for step in range(2):
     wrapper(batch(rank, step)).square().mean().backward()
     optimizer.step()
 dist.destroy_process_group()
-sys.exit(STATUS)
+LEAVE
 """
 
 
-@pytest.mark.parametrize(("status", "code"), [(0, 0), (3, 3)])
+@pytest.mark.parametrize(
+    ("leave", "code"), [("sys.exit(0)", 0), ("sys.exit(3)", 3), ("raise SystemExit(3)", 3)]
+)
 def test_a_status_given_to_a_launcher_counts(
-    gradcheck: Gradcheck, tmp_path: Path, status: int, code: int
+    gradcheck: Gradcheck, tmp_path: Path, leave: str, code: int
 ) -> None:
     """torchrun exits with 1, as it does where a rank aborts in its destructors."""
     script = tmp_path / "train.py"
-    script.write_text(HEAD + REFUSED.replace("STATUS", str(status)))
+    script.write_text(HEAD + REFUSED.replace("LEAVE", leave))
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
     result = gradcheck("exec", "--format", "json", "--", *launcher, script)
     assert result.json()["scenarios"][0]["arms"][0]["outcome"] == "consistent"

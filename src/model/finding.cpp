@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <utility>
 
 #include "model/names.h"
 
@@ -212,6 +213,16 @@ const CodeInfo* find_code(int code) {
   const auto* found = std::find_if(std::begin(kCodes), std::end(kCodes),
                                    [code](const CodeInfo& info) { return info.code == code; });
   return found == std::end(kCodes) ? nullptr : found;
+}
+
+Finding finding_of(int code, std::string message) {
+  const CodeInfo& info = *find_code(code);
+  Finding finding;
+  finding.code = code;
+  finding.severity = info.severity;
+  finding.message = std::move(message);
+  finding.hint = info.hint;
+  return finding;
 }
 
 std::string code_text(int code) { return "GC" + std::to_string(code); }

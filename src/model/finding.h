@@ -110,6 +110,9 @@ struct Finding {
 
 inline constexpr std::size_t kFindingNames = 8;
 
+// With the code's own severity and hint. The code must be in the table.
+Finding finding_of(int code, std::string message);
+
 struct CauseClaim {
   Cause cause = Cause::unexplained;
   Confidence confidence = Confidence::possible;

@@ -91,17 +91,6 @@ std::string why_silent(const SeenProcesses& seen) {
   return "no rank reached the front";
 }
 
-Finding finding_of(int code, const std::string& message) {
-  Finding finding;
-  finding.code = code;
-  finding.message = message;
-  if (const CodeInfo* info = find_code(code)) {
-    finding.severity = info->severity;
-    finding.hint = info->hint;
-  }
-  return finding;
-}
-
 std::string how_it_ended(const CommandExit& exit) {
   if (exit.signal != 0) return "was killed by " + signal_text(exit.signal);
   return fmt::format("exited with status {}", exit.status);

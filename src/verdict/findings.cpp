@@ -16,12 +16,8 @@ void merge_ranks(std::vector<int>& into, const std::vector<int>& ranks) {
 }
 
 Finding blank(int code, std::string_view model) {
-  const CodeInfo& info = *find_code(code);
-  Finding finding;
-  finding.code = code;
-  finding.severity = info.severity;
+  Finding finding = finding_of(code, "");
   finding.model = model;
-  finding.hint = info.hint;
   return finding;
 }
 

@@ -70,9 +70,7 @@ std::string text_of(std::string_view model, const Factors& factors) {
 
 void HandScaling::add(UnseenFactor seen) {
   const StepOfModel key{seen.result->tensor.model, seen.result->step};
-  std::vector<UnseenFactor>& step = steps_[key];
-  counts_[key.first] += step.empty();
-  step.push_back(std::move(seen));
+  steps_[key].push_back(std::move(seen));
 }
 
 std::vector<UnseenFactor> HandScaling::settle(const Context& context,
@@ -83,11 +81,13 @@ std::vector<UnseenFactor> HandScaling::settle(const Context& context,
     const auto factor = common_factor(context, gradients);
     if (factor) clipped[key.first][key.second] = *factor;
   }
-  const auto is_alone = [&](NameId model) { return counts_.at(model) == 1; };
+  std::map<NameId, std::size_t> counts;  // of steps
+  for (const auto& [key, gradients] : steps_) ++counts[key.first];
   std::set<NameId> undecided;
   std::erase_if(clipped, [&](const auto& model) {
-    if (is_alone(model.first)) undecided.insert(model.first);
-    return !varies(model.second, counts_.at(model.first));
+    const std::size_t steps = counts.at(model.first);
+    if (steps == 1) undecided.insert(model.first);
+    return !varies(model.second, steps);
   });
   for (const auto& [model, factors] : clipped) {
     notes.push_back(text_of(context.table().text(model), factors));

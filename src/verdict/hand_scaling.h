@@ -29,7 +29,6 @@ class HandScaling {
 
  private:
   std::map<StepOfModel, std::vector<UnseenFactor>> steps_;
-  std::map<NameId, std::size_t> counts_;  // steps of each model
 };
 
 }  // namespace gradcheck

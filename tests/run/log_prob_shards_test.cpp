@@ -245,6 +245,12 @@ TEST_F(LogProbShards, ArraysThatCannotBeJudgedAreRefused) {
   }
 }
 
+TEST_F(LogProbShards, OneFileForTwoRecordsIsRefused) {
+  give(0, whole());
+  give(1, whole());
+  EXPECT_THAT(refusal(), HasSubstr("was named before"));
+}
+
 TEST_F(LogProbShards, OneDimensionIsRefusedAndRowsWithoutTokensTakeNoMemory) {
   give(0, {{"new", array_of<float>(DType::f32, {4}, {1, 2, 3, 4})},
            {"old", array_of<float>(DType::f32, {4}, {1, 2, 3, 4})}});

@@ -41,16 +41,21 @@ TEST(JobProgram, RankThatALauncherEndedForAnotherIsAVictim) {
   }
 }
 
+void raise_on_rank_1(Job& job, const std::string& type, const std::string& text) {
+  EventRecord raised;
+  raised.type = EventType::exception;
+  raised.error_type = type;
+  raised.text = text;
+  RankEvidence& rank = job.table().rank(1);
+  rank.events.push_back(raised);
+  rank.end = RankEnd::exited;
+  rank.exit_status = 1;
+}
+
 TEST(JobProgram, RankThatRaisedIsGuiltyOfTheOthersEnd) {
   Job job;
   cut_short(job);
-  EventRecord raised;
-  raised.type = EventType::exception;
-  raised.error_type = "ValueError";
-  raised.text = "no";
-  job.table().rank(1).events.push_back(raised);
-  job.table().rank(1).end = RankEnd::exited;
-  job.table().rank(1).exit_status = 1;
+  raise_on_rank_1(job, "ValueError", "no");
   job.table().rank(1).end_order = 1;
   end_by(job, 0, SIGTERM, 2);
   const ArmReport arm = job.judge({}, 1);
@@ -61,13 +66,9 @@ TEST(JobProgram, RankThatRaisedIsGuiltyOfTheOthersEnd) {
 TEST(JobProgram, LineThatOnlyAnnouncesIsToldWithTheNext) {
   Job job;
   cut_short(job);
-  EventRecord raised;
-  raised.type = EventType::exception;
-  raised.error_type = "BackendCompilerFailed";
-  raised.text = "backend='compile_fn' raised:\nNotImplementedError: no storage\n\nWhile executing";
-  job.table().rank(1).events.push_back(raised);
-  job.table().rank(1).end = RankEnd::exited;
-  job.table().rank(1).exit_status = 1;
+  raise_on_rank_1(
+      job, "BackendCompilerFailed",
+      "backend='compile_fn' raised:\nNotImplementedError: no storage\n\nWhile executing");
   const ArmReport arm = job.judge({}, 1);
   EXPECT_NE(arm.headline.find("raised: NotImplementedError: no storage"), std::string::npos)
       << told(arm);

@@ -198,6 +198,18 @@ TEST(LoneModels, NothingElseIsNoPass) {
   EXPECT_EQ(job.judge().outcome, Outcome::inconclusive);
 }
 
+// Each rank may know one model by a name of its own.
+TEST(LoneModels, OfSeveralRanksAreNoPass) {
+  Job job;
+  JobModel model(job, "Net"), mine(job, "ModuleDict", false), yours(job, "Critic", false);
+  mine.takes_part = [](int rank) { return rank == 0; };
+  yours.takes_part = [](int rank) { return rank == 1; };
+  train(model, 0);
+  train(mine, 0);
+  train(yours, 0);
+  EXPECT_NE(job.judge().outcome, Outcome::consistent);
+}
+
 // A wrapped model that one rank alone trains waits for the others for ever, or is cut off.
 TEST(LoneModels, WrappedModelOfOneRankIsNoPass) {
   Job job;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "evidence/read/array_formats.h"
+#include "evidence/read/byte_count.h"
 #include "model/errors.h"
 
 namespace gradcheck {
@@ -150,16 +151,6 @@ std::pair<std::size_t, std::size_t> header_place(std::span<const std::byte> byte
   return {8 + width, length};
 }
 
-std::uint64_t bytes_of(DType dtype, const std::vector<std::int64_t>& shape) {
-  std::uint64_t bytes = size_of(dtype);
-  for (const std::int64_t extent : shape) {
-    if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes)) {
-      refuse("header: shape is too large");
-    }
-  }
-  return bytes;
-}
-
 }  // namespace
 
 NamedArray parse_npy(std::span<const std::byte> bytes) {
@@ -169,7 +160,7 @@ NamedArray parse_npy(std::span<const std::byte> bytes) {
   array.dtype = *header.dtype;
   array.shape = std::move(*header.shape);
   array.bytes = bytes.subspan(start + length);
-  const std::uint64_t wanted = bytes_of(array.dtype, array.shape);
+  const std::uint64_t wanted = byte_count(array.dtype, array.shape);
   if (wanted != array.bytes.size()) {
     refuse("shape and type ask for " + std::to_string(wanted) + " bytes, " +
            std::to_string(array.bytes.size()) + " follow the header");

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "evidence/read/byte_count.h"
 #include "model/errors.h"
 
 namespace gradcheck {
@@ -51,16 +52,6 @@ std::uint64_t unsigned_at(simdjson::dom::array array, std::size_t index) {
 
 constexpr std::uint64_t kMaxExtent = std::numeric_limits<std::int64_t>::max();
 
-std::uint64_t bytes_of(const TensorView& view) {
-  std::uint64_t bytes = size_of(view.dtype);
-  for (const std::int64_t extent : view.shape) {
-    if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes)) {
-      refuse("header: shape is too large");
-    }
-  }
-  return bytes;
-}
-
 Placed placed_from(element entry, std::span<const std::byte> data) {
   Placed placed;
   placed.view.dtype = dtype_of(get<std::string_view>(entry, "dtype"));
@@ -78,7 +69,8 @@ Placed placed_from(element entry, std::span<const std::byte> data) {
     refuse("offsets outside the file: bytes " + std::to_string(placed.begin) + " to " +
            std::to_string(placed.end) + " of " + std::to_string(data.size()));
   }
-  if (placed.end - placed.begin != bytes_of(placed.view)) refuse("size and shape disagree");
+  if (placed.end - placed.begin != byte_count(placed.view.dtype, placed.view.shape))
+    refuse("size and shape disagree");
   placed.view.bytes = data.subspan(placed.begin, placed.end - placed.begin);
   return placed;
 }

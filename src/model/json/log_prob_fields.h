@@ -11,9 +11,9 @@ namespace gradcheck::report_json {
 // causes stand with the arm.
 
 template <typename T, typename Row>
-concept is_log_prob = std::same_as<std::remove_const_t<T>, Row>;
+concept is = std::same_as<std::remove_const_t<T>, Row>;
 
-void fields(auto& v, is_log_prob<LogProbCounts> auto& counts) {
+void fields(auto& v, is<LogProbCounts> auto& counts) {
   v("ranks", counts.ranks);
   v("sequences", counts.sequences);
   v("tokens", counts.tokens);
@@ -29,7 +29,7 @@ void fields(auto& v, is_log_prob<LogProbCounts> auto& counts) {
   v("zero_new", counts.zero_new);
 }
 
-void fields(auto& v, is_log_prob<LogProbStatistics> auto& s) {
+void fields(auto& v, is<LogProbStatistics> auto& s) {
   v("mean", s.mean);
   v("mean_abs", s.mean_abs);
   v("sd", s.sd);
@@ -74,7 +74,7 @@ void fields(auto& v, is_log_prob<LogProbStatistics> auto& s) {
   v("repeat_mean_abs", s.repeat_mean_abs);
 }
 
-void fields(auto& v, is_log_prob<LogProbGroup> auto& group) {
+void fields(auto& v, is<LogProbGroup> auto& group) {
   v("label", group.label);
   v("tokens", group.tokens);
   v("mean", group.mean);
@@ -84,7 +84,7 @@ void fields(auto& v, is_log_prob<LogProbGroup> auto& group) {
   v("identical", group.identical);
 }
 
-void fields(auto& v, is_log_prob<LogProbToken> auto& token) {
+void fields(auto& v, is<LogProbToken> auto& token) {
   v("rank", token.rank);
   v("row", token.row);
   v("position", token.position);
@@ -95,7 +95,7 @@ void fields(auto& v, is_log_prob<LogProbToken> auto& token) {
   v("flags", token.flags);
 }
 
-void fields(auto& v, is_log_prob<LogProbRow> auto& row) {
+void fields(auto& v, is<LogProbRow> auto& row) {
   v("rank", row.rank);
   v("row", row.row);
   v("tokens", row.tokens);
@@ -104,14 +104,14 @@ void fields(auto& v, is_log_prob<LogProbRow> auto& row) {
   v("max_abs", row.max_abs);
 }
 
-void fields(auto& v, is_log_prob<LogProbSignature> auto& signature) {
+void fields(auto& v, is<LogProbSignature> auto& signature) {
   v("name", signature.name);
   v("confidence", signature.confidence);
   v("declared", signature.declared);
   v("text", signature.text);
 }
 
-void fields(auto& v, is_log_prob<LogProbPair> auto& pair) {
+void fields(auto& v, is<LogProbPair> auto& pair) {
   v("name", pair.name);
   v("tokens", pair.tokens);
   v("mean", pair.mean);
@@ -120,7 +120,7 @@ void fields(auto& v, is_log_prob<LogProbPair> auto& pair) {
   v("k3", pair.k3);
 }
 
-void fields(auto& v, is_log_prob<LogProbBand> auto& band) {
+void fields(auto& v, is<LogProbBand> auto& band) {
   v("number", band.number);
   v("pass", band.pass);
   v("note", band.note);
@@ -131,7 +131,7 @@ void fields(auto& v, is_log_prob<LogProbBand> auto& band) {
   v("level", band.level);
 }
 
-void fields(auto& v, is_log_prob<LogProbReading> auto& reading) {
+void fields(auto& v, is<LogProbReading> auto& reading) {
   v("headline", reading.headline);
   v("harm", reading.harm);
   v("bitwise", reading.bitwise);

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-#include <concepts>
-#include <type_traits>
-
 #include "model/json/log_prob_fields.h"
 #include "model/report.h"
 
@@ -13,9 +10,6 @@ namespace gradcheck::report_json {
 //
 // A visitor is called as v("key", field); v.code("key", field) is a finding's number, written
 // GC201. A key added in a later minor version must be read as optional.
-
-template <typename T, typename Row>
-concept is = std::same_as<std::remove_const_t<T>, Row>;
 
 void fields(auto& v, is<RunInfo> auto& run) {
   v("id", run.id);

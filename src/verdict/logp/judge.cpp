@@ -19,16 +19,6 @@ constexpr std::int64_t kFewestTokens = 16;  // whatever their spread
 
 using ShardList = std::vector<const LogProbShard*>;
 
-Finding finding_of(int code, const std::string& message) {
-  const CodeInfo& info = *find_code(code);
-  Finding finding;
-  finding.code = code;
-  finding.severity = info.severity;
-  finding.message = message;
-  finding.hint = info.hint;
-  return finding;
-}
-
 bool is_updated(const LogProbShard& shard) { return shard.updates.value_or(0) > 0; }
 
 // Shards that are a test of anything.
@@ -131,7 +121,7 @@ void sort_signs(std::vector<Sign>& signs) {
   });
 }
 
-Finding finding_of(const Sign& sign) {
+Finding finding_about(const Sign& sign) {
   Finding finding = finding_of(sign.code, sign.signature.text);
   finding.severity = sign.severity;
   finding.ranks = sign.ranks;
@@ -154,7 +144,7 @@ void take_signs(const std::vector<Sign>& signs, LogProbReading& reading) {
   for (const Sign& sign : signs) {
     reading.signatures.push_back(sign.signature);
     if (sign.signature.declared) continue;
-    if (sign.code != 0) reading.findings.push_back(finding_of(sign));
+    if (sign.code != 0) reading.findings.push_back(finding_about(sign));
     if (sign.claim) add_claim(*sign.claim, reading.causes);
   }
 }
