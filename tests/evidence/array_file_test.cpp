@@ -59,6 +59,20 @@ TEST(ArrayFile, AnyByteMayBeWrongAndAnyEndMissing) {
   }
 }
 
+TEST(ArrayFile, AnArchiveMayNotUnpackToMoreThanIsAllowed) {
+  const fuzz::Folder folder;
+  const std::string path = folder.path() + "/a.npz";
+  for (const Input& input : corpus()) {
+    if (input.name != "right-npz") continue;
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(input.bytes.data()) + 1,
+               static_cast<std::streamsize>(input.bytes.size() - 1));
+  }
+  EXPECT_NO_THROW(open_array_file(path));
+  EXPECT_NO_THROW(open_array_file(path, 10'000));
+  EXPECT_THROW(open_array_file(path, 10), InfrastructureError);
+}
+
 TEST(ArrayFile, ViewsLiveAsLongAsTheFile) {
   const fuzz::Folder folder;
   const std::string path = folder.path() + "/a.jsonl";
