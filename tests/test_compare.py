@@ -461,6 +461,19 @@ def test_npz_and_npy_are_read_too(gradcheck: Gradcheck, tmp_path: Path) -> None:
     assert compared(gradcheck, *plain)[0].code == 1
 
 
+def test_large_unpacked_arrays_keep_their_elements(gradcheck: Gradcheck, tmp_path: Path) -> None:
+    """Pages of files may be dropped and come again; those of unpacked members would be lost."""
+    count = 200_000
+    files = []
+    for rank in range(2):
+        values = [1.5] * count
+        values[-1] += rank
+        files.append(npz(tmp_path / f"rank{rank}.npz", w=npy_bytes(values, (count,))))
+    result, arm = compared(gradcheck, *files)
+    assert (result.code, arm["totals"]["max_abs"]) == (1, 1)
+    assert arm["dumps"][0]["differing_elements"] == 1
+
+
 @pytest.mark.parametrize("form", ["console", "json", "markdown", "junit"])
 def test_every_report_names_what_differs(gradcheck: Gradcheck, tmp_path: Path, form: str) -> None:
     folder = dumps(tmp_path / "d", [mean(), changed(mean(), NAMES[6], 0, 5.0)])

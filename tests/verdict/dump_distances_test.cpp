@@ -67,7 +67,9 @@ TEST(DumpDistances, OfSeveralValuesAreTheLargest) {
 TEST(DumpDistances, AddUpInAReading) {
   const std::vector<float> a = {1, 0, 5}, b = {2, -0.0F, 5};
   DumpReading reading;
-  add_distance(reading, distance(a, b), {.name = "w"});
+  DumpTensor row;
+  row.name = "w";
+  add_distance(reading, distance(a, b), row);
   EXPECT_EQ(reading.differing_elements, 2U);
   EXPECT_EQ(reading.sign_of_zero_elements, 1U);
   ASSERT_EQ(reading.rows.size(), 1U);
