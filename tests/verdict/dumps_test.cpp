@@ -41,7 +41,7 @@ class Dumped {
     record.stats = measure(DType::f32, view.bytes);
     record.state = state_of(record.stats);
     table_.put(rank, record, ++lines_);
-    views_[{0, 0, stage, rank, std::string("/") + name}] = view;
+    views_[{0, 0, stage, rank, "/" + std::string(name)}] = view;
   }
 
   void refer(const char* name, const Values& values) {
