@@ -9,7 +9,7 @@ inline constexpr const char* kAbout =
     "gradcheck: do the ranks of a distributed training step agree, and is what they agree on "
     "right?\n"
     "\n"
-    "  gradcheck [run] --scenario NAME|PATH | --filter GLOB | --all   run scenarios\n"
+    "  gradcheck [run] --scenario NAME | --filter G | --tag T | --all run scenarios\n"
     "  gradcheck exec [-n N] [OPTIONS] -- COMMAND…                    check an unmodified job\n"
     "  gradcheck judge DIR                                            judge kept evidence\n"
     "  gradcheck plan DIR                                             what each tensor should be\n"

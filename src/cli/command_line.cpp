@@ -47,6 +47,10 @@ void add_selection(CLI::App& app, CommandLine& line, RawOptions& raw) {
                  "Scenarios whose name matches; GLOB-NEG excludes")
       ->type_name("GLOB");
   app.add_flag("--all", line.selection.all, "Every scenario");
+  app.add_option("--tag", line.selection.tags,
+                 "Only scenarios with this tag, native or python (repeatable)")
+      ->type_name("TAG")
+      ->allow_extra_args(false);
   app.add_option("--arm", line.arms, "Only this arm (repeatable)")
       ->type_name("NAME")
       ->allow_extra_args(false);
