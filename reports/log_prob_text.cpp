@@ -14,6 +14,7 @@
 namespace gradcheck {
 namespace {
 
+constexpr std::size_t kSparks = 64;  // micro-batches in one line
 constexpr std::array<std::string_view, 8> kBlocks = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 
 std::string number(double value) { return short_number(value); }
@@ -183,12 +184,16 @@ void add_details(Page& page, std::size_t indent, const LogProbReading& reading) 
   if (reading.by_rank.size() > 1) {
     add_table(page, indent, "ranks", group_table(reading.by_rank, "rank"));
   }
+  if (reading.by_micro_batch.size() > 1 && reading.by_micro_batch.size() <= kSparks) {
+    page.labelled(indent, "", Style::dim, profile_text(reading.by_micro_batch, "micro-batches"));
+  }
   if (!reading.worst_tokens.empty()) {
     add_table(page, indent, "worst tokens", token_table(reading.worst_tokens));
   }
   if (page.options().verbosity == 0) return;
   add_table(page, indent, "worst rows", row_table(reading.worst_rows));
   add_table(page, indent, "by old log-prob", group_table(reading.by_log_prob, "old"));
+  add_table(page, indent, "by micro-batch", group_table(reading.by_micro_batch, "micro-batch"));
   add_table(page, indent, "by position", group_table(reading.by_position, "position"));
 }
 

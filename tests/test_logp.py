@@ -270,3 +270,47 @@ def test_markdown_and_junit_have_it(gradcheck: Gradcheck, tmp_path: Path) -> Non
     path = pair(tmp_path / "a.safetensors", old, [as_bf16(value) for value in old])
     for form in ("markdown", "junit"):
         assert "new was stored in bf16" in gradcheck("logp", path, "--format", form).out
+
+
+def test_micro_batches_that_a_dump_names_have_a_profile(
+    gradcheck: Gradcheck, tmp_path: Path
+) -> None:
+    old = log_probs()
+    new = noisy(old, 0.001)
+    for row in (2, 5):  # of micro-batches 2 and 5
+        for i in range(row * TOKENS, (row + 1) * TOKENS):
+            new[i] = as_f32(old[i] - 0.5)
+    shape = [ROWS, TOKENS]
+    numbers = [row % 8 for row in range(ROWS)]
+    path = safetensors(
+        tmp_path / "a.safetensors",
+        old=("F32", shape, old),
+        new=("F32", shape, new),
+        micro_batch=("I64", [ROWS, 1], numbers),
+    )
+    lines = tmp_path / "a.jsonl"
+    with lines.open("w") as file:
+        for row, number in enumerate(numbers):
+            part = slice(row * TOKENS, (row + 1) * TOKENS)
+            line = {"old": old[part], "new": new[part], "micro_batch": number}
+            file.write(json.dumps(line) + "\n")
+    for dump in (path, lines):
+        groups = judged(gradcheck, dump)[1]["logp"][0]["reading"]["by_micro_batch"]
+        assert [group["label"] for group in groups] == [str(number) for number in range(8)]
+        worst = sorted(groups, key=lambda group: group["mean_abs"])[-2:]
+        assert {group["label"] for group in worst} == {"2", "5"}
+        assert "micro-batches, 0 to 7" in gradcheck("logp", dump).out
+
+
+def test_rows_of_json_lines_may_be_empty(gradcheck: Gradcheck, tmp_path: Path) -> None:
+    old = log_probs()
+    path = tmp_path / "a.jsonl"
+    with path.open("w") as file:
+        for row in range(ROWS):
+            part = [] if row in (0, 3) else old[row * TOKENS : (row + 1) * TOKENS]
+            tools = [] if row < 5 else ["search"]
+            line = {"old": part, "new": part, "mask": [1] * len(part), "tools": tools}
+            file.write(json.dumps(line) + "\n")
+    code, arm = judged(gradcheck, path)
+    assert code == 0
+    assert arm["logp"][0]["reading"]["counts"]["compared"] == (ROWS - 2) * TOKENS

@@ -10,7 +10,16 @@ from pathlib import Path
 
 import pytest
 from conftest import Gradcheck
-from test_logp import PACKED, ROWS, TOKENS, log_probs, npy_bytes, npz, raw_safetensors
+from test_logp import (
+    PACKED,
+    ROWS,
+    TOKENS,
+    log_probs,
+    npy_bytes,
+    npz,
+    raw_safetensors,
+    safetensors,
+)
 
 
 def refused(gradcheck: Gradcheck, *arguments: str | Path) -> str:
@@ -189,3 +198,16 @@ def test_token_ids_are_whole_numbers(gradcheck: Gradcheck, tmp_path: Path) -> No
     for wrong in (None, 0.5, 1e300):
         path.write_text(json.dumps({**row, "token_ids": [wrong]}) + "\n")
         assert "no token id" in refused(gradcheck, path)
+
+
+def test_micro_batches_that_are_none(gradcheck: Gradcheck, tmp_path: Path) -> None:
+    values = log_probs()
+    shape = [ROWS, TOKENS]
+    for numbers in ([0.5] * ROWS * TOKENS, [float(i % 2) for i in range(ROWS * TOKENS)]):
+        path = safetensors(
+            tmp_path / "a.safetensors",
+            old=("F32", shape, values),
+            new=("F32", shape, values),
+            micro_batch=("F32", shape, numbers),
+        )
+        assert "names no micro-batch of its own" in refused(gradcheck, path)

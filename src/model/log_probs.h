@@ -43,8 +43,9 @@ struct LogProbShard {
   std::vector<double> entropy;     // of the new distribution, nats
   std::vector<double> new_repeat;  // a second forward of the same batch
   std::vector<std::int64_t> token_ids;
-  bool aliased = false;                 // old is new: their ratio is 1 by construction
-  std::optional<std::int64_t> updates;  // optimizer steps between old and new; unset: not known
+  std::vector<std::int64_t> micro_batches;  // of each row; empty: not named
+  bool aliased = false;                     // old is new: their ratio is 1 by construction
+  std::optional<std::int64_t> updates;      // optimizer steps between old and new; unset: not known
 };
 
 // What is declared of the run: turns a signature into a reading.
@@ -110,7 +111,8 @@ struct LogProbStatistics {
   std::optional<double> repeat_mean_abs;   // mean |new_repeat − new|
 };
 
-// Tokens with something in common: a rank, a range of old log-probs, a range of positions.
+// Tokens with something in common: a rank, a micro-batch, a range of old log-probs, a range of
+// positions.
 struct LogProbGroup {
   std::string label;
   std::int64_t tokens = 0;
@@ -188,6 +190,7 @@ struct LogProbReading {
   LogProbCounts counts;
   LogProbStatistics statistics;
   std::vector<LogProbGroup> by_rank, by_log_prob, by_position;
+  std::vector<LogProbGroup> by_micro_batch;  // of all ranks, where the dump names them
   std::vector<LogProbToken> worst_tokens;
   std::vector<LogProbRow> worst_rows;
   std::vector<LogProbSignature> signatures;

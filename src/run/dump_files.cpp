@@ -36,7 +36,7 @@ bool is_torch_file(const fs::path& path) {
 struct Folder {
   std::vector<std::string> files;    // dumps, in natural order
   std::vector<std::string> folders;  // likewise
-  bool torch_files = false;
+  std::vector<std::string> torch_files;
 };
 
 Folder read_folder(const std::string& path) {
@@ -51,7 +51,7 @@ Folder read_folder(const std::string& path) {
     } else if (is_dump(entry->path())) {
       folder.files.push_back(name);
     }
-    folder.torch_files |= is_torch_file(entry->path());
+    if (is_torch_file(entry->path())) folder.torch_files.push_back(name);
   }
   if (error) throw UsageError(path + ": " + error.message());
   std::sort(folder.files.begin(), folder.files.end(), natural_less);
@@ -59,12 +59,14 @@ Folder read_folder(const std::string& path) {
   return folder;
 }
 
+[[noreturn]] void refuse_torch(const std::string& what) {
+  throw UsageError(what +
+                   " may run code when they are read, so they are not; save tensors with "
+                   "safetensors.torch.save_file(tensors, PATH)");
+}
+
 [[noreturn]] void refuse_empty(const std::string& path, const Folder& folder) {
-  if (folder.torch_files) {
-    throw UsageError(path +
-                     ": PyTorch files may run code when they are read, so they are not; save them "
-                     "with safetensors.torch.save_file(tensors, PATH)");
-  }
+  if (!folder.torch_files.empty()) refuse_torch(path + ": PyTorch files");
   throw UsageError(path + ": there is no .safetensors, .npz or .npy file in it");
 }
 
@@ -141,6 +143,13 @@ void require_one_series(const std::string& folder, const std::vector<std::string
         folder, fs::path(names.front()).filename().string(),
         fs::path(names.back()).filename().string()));
   }
+  const bool counts_ranks = fs::path(names.front()).filename().string().find("rank") == 0;
+  if (counts_ranks && numbers->front() != 0) {
+    throw UsageError(
+        fmt::format("{}: rank 0 is missing before {}; name the files to compare these "
+                    "alone",
+                    folder, fs::path(names.front()).filename().string()));
+  }
   for (std::size_t i = 1; i < numbers->size(); ++i) {
     if ((*numbers)[i] == (*numbers)[i - 1] + 1) continue;
     throw UsageError(
@@ -157,11 +166,25 @@ std::vector<RankFiles> ranks_of(std::vector<Group> groups) {
   return ranks;
 }
 
+// A rank that saved another format is a rank nobody would look at.
+void refuse_unread_ranks(const Folder& folder) {
+  for (const std::string& torch_file : folder.torch_files) {
+    const fs::path first = folder.files.front();
+    const std::string twin = fs::path(torch_file).replace_extension(first.extension()).string();
+    const bool is_saved_twice =
+        std::find(folder.files.begin(), folder.files.end(), twin) != folder.files.end();
+    if (!is_saved_twice && series_numbers({first.string(), twin}, false)) {
+      refuse_torch(torch_file + " is named like a rank; PyTorch files");
+    }
+  }
+}
+
 std::vector<RankFiles> ranks_in(const std::string& path) {
   const Folder folder = read_folder(path);
   if (folder.files.empty() && folder.folders.empty()) refuse_empty(path, folder);
   if (!folder.files.empty()) {
     std::vector<Group> groups = grouped(folder.files);
+    refuse_unread_ranks(folder);
     require_one_series(path, names_of(groups));
     return ranks_of(std::move(groups));
   }

@@ -198,6 +198,7 @@ void spread_over_rows(const std::vector<std::size_t>& offsets, Rows& mask) {
 struct Sources {
   Picked old_values, new_values;
   std::optional<Picked> mask, second_mask, rollout, ref, entropy, new_repeat, token_ids;
+  std::optional<Picked> micro_batch;
 };
 
 std::vector<double> optional_values(const LogProbShard& shard, const std::string& name,
@@ -229,6 +230,26 @@ void require_real(const Picked& from) {
                                from.name, name_of(from.array->dtype)));
 }
 
+// One number a row, or the same for all of its tokens.
+std::vector<std::int64_t> micro_batches_of(const LogProbShard& shard, const Picked& from) {
+  Rows numbers = rows_of(from);
+  spread_over_rows(shard.offsets, numbers);
+  require_alike(shard.offsets, shard.file, numbers);
+  std::vector<std::int64_t> batches(shard.offsets.size() - 1);
+  for (std::size_t row = 0; row < batches.size(); ++row) {
+    for (std::size_t i = shard.offsets[row]; i < shard.offsets[row + 1]; ++i) {
+      const double number = numbers.values[i];
+      const bool whole = std::abs(number) <= kMaxTokenId && std::trunc(number) == number;
+      if (!whole || number != numbers.values[shard.offsets[row]]) {
+        throw UsageError(
+            fmt::format("{}: row {} names no micro-batch of its own ({})", from.name, row, number));
+      }
+      batches[row] = static_cast<std::int64_t>(number);
+    }
+  }
+  return batches;
+}
+
 LogProbShard shard_of(const Sources& sources, int rank) {
   require_real(sources.old_values);
   require_real(sources.new_values);
@@ -256,6 +277,7 @@ LogProbShard shard_of(const Sources& sources, int rank) {
     }
     shard.token_ids.push_back(static_cast<std::int64_t>(id));
   }
+  if (sources.micro_batch) shard.micro_batches = micro_batches_of(shard, *sources.micro_batch);
   return shard;
 }
 
@@ -276,6 +298,7 @@ Sources sources_in(const std::shared_ptr<const ArrayFile>& file) {
                   {},
                   {},
                   {},
+                  {},
                   {}};
   sources.mask = picked_if(file, names.mask);
   sources.second_mask = picked_if(file, names.second_mask);
@@ -284,6 +307,7 @@ Sources sources_in(const std::shared_ptr<const ArrayFile>& file) {
   sources.entropy = picked_if(file, "entropy");
   sources.new_repeat = picked_if(file, "new_repeat");
   sources.token_ids = picked_if(file, "token_ids");
+  sources.micro_batch = picked_if(file, "micro_batch");
   return sources;
 }
 
@@ -318,6 +342,7 @@ std::vector<LogProbShard> from_roles(const LogProbFiles& files) {
   for (std::size_t rank = 0; rank < files.old_values.size(); ++rank) {
     Sources sources{picked(cache, files.old_values[rank]),
                     picked(cache, files.new_values[rank]),
+                    {},
                     {},
                     {},
                     {},

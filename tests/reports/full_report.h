@@ -61,6 +61,10 @@ class Filler {
   void operator()(const char*, std::vector<std::string>& texts) { texts = {"another note"}; }
 
   template <typename T>
+  void since(const char* key, T& value) {
+    (*this)(key, value);
+  }
+  template <typename T>
     requires std::is_enum_v<T>
   void operator()(const char*, T& value) {
     value = static_cast<T>(1);

@@ -91,6 +91,18 @@ TEST_F(DumpFiles, ThatDoNotSayWhoseTheyAreAreRefused) {
   EXPECT_THAT(refusal({(folder_ / "q*").string()}), HasSubstr("no file matches"));
 }
 
+TEST_F(DumpFiles, ThatAreARanksButCannotBeReadAreRefused) {
+  for (const char* name : {"rank0.npz", "rank1.npz", "rank1.pt", "optimizer.pt"}) touch(name);
+  EXPECT_EQ(found({folder_.string()}).size(), 2U);
+  touch("rank2.pt");
+  EXPECT_THAT(refusal({folder_.string()}), HasSubstr("rank2.pt is named like a rank"));
+}
+
+TEST_F(DumpFiles, WithoutTheFirstRankAreRefused) {
+  for (const char* name : {"rank1.npz", "rank2.npz"}) touch(name);
+  EXPECT_THAT(refusal({folder_.string()}), HasSubstr("rank 0 is missing"));
+}
+
 TEST_F(DumpFiles, OfWhichOneIsMissingAreRefused) {
   for (const char* name : {"r0.npz", "r2.npz"}) touch(name);
   EXPECT_THAT(refusal({folder_.string()}), HasSubstr("a file is missing"));

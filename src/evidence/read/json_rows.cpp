@@ -60,6 +60,18 @@ void add_list(Columns& columns, std::string_view key, simdjson::dom::array list,
   column.offsets.push_back(column.values.size());
 }
 
+// The one number that is a row's own.
+constexpr std::string_view kMicroBatch = "micro_batch";
+
+void add_number(Columns& columns, double number, std::size_t rows_before) {
+  const auto [at, is_new] = columns.try_emplace(std::string(kMicroBatch));
+  Column& column = at->second;
+  if (is_new && rows_before > 0) refuse("'micro_batch' is missing in earlier rows");
+  column.values.push_back(number);
+  column.offsets.push_back(column.values.size());
+  column.has_numbers = true;
+}
+
 // A list that was empty so far and is now of something else was none of numbers.
 void settle(Columns& columns, std::size_t rows) {
   for (const auto& [key, column] : columns) {
@@ -75,6 +87,11 @@ void add_row(Columns& columns, simdjson::dom::object row, std::size_t rows_befor
   for (const auto field : row) {
     if (!seen.insert(field.key).second) refuse("key '" + std::string(field.key) + "' occurs twice");
     simdjson::dom::array list;
+    double number = 0;
+    if (field.key == kMicroBatch && field.value.get(number) == simdjson::SUCCESS) {
+      add_number(columns, number, rows_before);
+      continue;
+    }
     if (field.value.get(list) != simdjson::SUCCESS || !holds_numbers(list)) continue;
     add_list(columns, field.key, list, rows_before);
   }

@@ -147,6 +147,7 @@ void fields(auto& v, is<LogProbReading> auto& reading) {
   v("by_rank", reading.by_rank);
   v("by_log_prob", reading.by_log_prob);
   v("by_position", reading.by_position);
+  v.since("by_micro_batch", reading.by_micro_batch);
   v("worst_tokens", reading.worst_tokens);
   v("worst_rows", reading.worst_rows);
   v("signatures", reading.signatures);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "verdict/logp/declared.h"
 #include "verdict/logp/statistics.h"
 
 namespace gradcheck {
@@ -40,6 +41,7 @@ LogProbFacts measure(std::vector<const LogProbShard*> shards, const LogProbCondi
   facts.band =
       band_in_force(band_for(facts.regime.regime, facts.dtype, conditions.mixture_of_experts),
                     facts.regime.regime, facts.statistics.repeat_mean_abs);
+  facts.band = widened_by_lag(std::move(facts.band), conditions.lag);
   return facts;
 }
 

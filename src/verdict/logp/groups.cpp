@@ -153,6 +153,19 @@ std::vector<LogProbGroup> rank_groups(const std::vector<RankSums>& ranks) {
   return groups;
 }
 
+std::vector<LogProbGroup> micro_batch_groups(const Sums& sums) {
+  std::map<std::int64_t, DeltaSums> batches;
+  for (const RowSums& row : sums.rows) {
+    const auto& numbers = row.shard->micro_batches;
+    if (!numbers.empty()) add(batches[numbers[row.row]], row.sums);
+  }
+  std::vector<LogProbGroup> groups;
+  for (const auto& [number, of_batch] : batches) {
+    groups.push_back(group_of(std::to_string(number), of_batch));
+  }
+  return groups;
+}
+
 std::vector<LogProbGroup> log_prob_groups(const std::vector<DeltaSums>& bins) {
   std::vector<LogProbGroup> groups;
   for (std::size_t i = 0; i < bins.size(); ++i) groups.push_back(group_of(bin_label(i), bins[i]));

@@ -29,6 +29,8 @@ std::vector<RankSums> sums_by_rank(const Sums& sums);  // ascending
 
 LogProbGroup group_of(std::string label, const DeltaSums& sums);
 std::vector<LogProbGroup> rank_groups(const std::vector<RankSums>& ranks);
+// By the number that rows carry, over all ranks, ascending; empty where none does.
+std::vector<LogProbGroup> micro_batch_groups(const Sums& sums);
 std::vector<LogProbGroup> log_prob_groups(const std::vector<DeltaSums>& bins);
 std::vector<LogProbGroup> position_groups(const PositionSums& positions);
 

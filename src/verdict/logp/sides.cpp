@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "verdict/logp/declared.h"
 #include "verdict/logp/shape.h"
 #include "verdict/logp/signs.h"
 #include "verdict/logp/statistics.h"
@@ -95,8 +96,8 @@ Sign bias_sign(const LogProbFacts& facts) {
   sign.signature = {"bias", Confidence::certain, false,
                     fmt::format("the mean ratio is {} ± {} (z = {})", number_text(1 + s.mean_ratio),
                                 number_text(s.mean_ratio_se), number_text(*s.z))};
-  sign.signature.declared = fits_the_sampling(std::log1p(s.mean_ratio), facts) ||
-                            facts.conditions.temperature.has_value();
+  sign.signature.declared =
+      fits_the_sampling(std::log1p(s.mean_ratio), facts) || fits_the_temperature(facts);
   return sign;
 }
 

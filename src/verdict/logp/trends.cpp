@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "verdict/logp/declared.h"
 #include "verdict/logp/shape.h"
 #include "verdict/logp/signs.h"
 
@@ -35,9 +36,13 @@ Sign temperature_sign(const LogProbFacts& facts, const Ends& ends, const Trend& 
   Sign sign;
   sign.explains = 1;
   sign.signature = {
-      "temperature", Confidence::likely, facts.conditions.temperature.has_value(),
+      "temperature", Confidence::likely, fits_the_temperature(facts),
       fmt::format("{}: new is {} than old", ends_text(ends), sharper ? "sharper" : "flatter")};
   std::vector<std::string> evidence = {sign.signature.text};
+  if (facts.conditions.temperature && !sign.signature.declared) {
+    evidence.push_back(fmt::format("a temperature of {}, as declared, cannot make so much",
+                                   number_text(*facts.conditions.temperature)));
+  }
   if (over_entropy.r2 >= 0.7 && over_entropy.slope > -0.9) {
     evidence.push_back(
         fmt::format("old + entropy explains {} of the variance, as new = old at "
