@@ -11,6 +11,7 @@ from conftest import ROOT, Gradcheck
 
 SCENARIOS = (
     "debug_log_ratio",
+    "dpo_policy_is_reference",
     "logp_autocast",
     "logp_mask",
     "logp_ref_outside_autocast",
@@ -60,6 +61,15 @@ def test_an_arm_with_one_thing_changed_says_how_far_the_difference_falls(
     note = next(note for note in outside["notes"] if note.startswith("inside_bf16: "))
     assert note.endswith(": explains all of it")
     assert "modelled: CUDA's autocast policy" in " ".join(outside["notes"])
+
+
+def test_sampler_old_and_new_are_read_against_each_other(gradcheck: Gradcheck) -> None:
+    (judged,) = arms_of(gradcheck, "logp_ref_outside_autocast")["no_autocast"]["logp"]
+    pairs = {pair["name"]: pair for pair in judged["reading"]["pairs"]}
+    assert set(pairs) == {"old - rollout", "new - rollout", "new - ref"}
+    assert pairs["old - rollout"] | {"name": ""} == pairs["new - rollout"] | {"name": ""}
+    assert pairs["old - rollout"]["max_abs"] < 1e-5  # a prefix at a time: other shapes
+    assert pairs["new - ref"]["max_abs"] == 0
 
 
 def test_evaluation_mode_does_not_make_the_ratio_one(gradcheck: Gradcheck) -> None:

@@ -196,6 +196,8 @@ SWITCHED_OFF = [
     ("minimind_pretrain", "wrapped", wrapper(no_sync="all"), 1, "inconsistent"),
     ("scaler_overflow", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
     ("scaler_overflow", "unwrapped", {"path": "wrapped"}, 1, "consistent"),
+    ("dpo_policy_is_reference", "redirected", {"reference": "noisy"}, 1, "consistent"),
+    ("dpo_policy_is_reference", "redirected", {"path": "unwrapped"}, 1, "inconsistent"),
     ("logp_autocast", "outside_bf16", roll_out(log_softmax="inside"), 1, "consistent"),
     ("logp_autocast", "inside_bf16", roll_out(log_softmax="outside"), 1, "inconsistent"),
     ("logp_autocast", "inside_bf16", {"roll_out": None}, 1, "consistent"),

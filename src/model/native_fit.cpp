@@ -52,6 +52,8 @@ std::string misfit_of_fused(const NativeProgram& program) {
     return "loss \"fused\" has no " + part("objectives: name", objective.name);
   }
   if (program.objectives.size() > 1) return "loss \"fused\" computes one of objectives only";
+  if (program.reference == "equal")
+    return "loss \"fused\" shows no log-probs to reference \"equal\"";
   if (program.label_smoothing != 0) return "loss \"fused\" loses label_smoothing";
   if (program.desirable_weight == program.undesirable_weight) return "";
   return "loss \"fused\" ignores desirable_weight and undesirable_weight";

@@ -34,6 +34,7 @@ std::vector<NamedArray> named(const LogProbArrays& arrays) {
   add("new_repeat", arrays.repeat);
   add("old", arrays.old);
   add("ref", arrays.reference);
+  add("rollout", arrays.sampled);
   add("token_ids", arrays.token_ids);
   return list;
 }

@@ -10,7 +10,8 @@
 namespace gradcheck::native {
 
 // Log-probs of a micro-step's tokens, [B, T] each, under the names of evidence.md. `fresh` is its
-// `new`. Undefined where there is none; the first three are always there.
+// `new`, whose gradients are left behind. Undefined where there is none; the first three are always
+// there.
 struct LogProbArrays {
   at::Tensor fresh;
   at::Tensor old;
@@ -19,6 +20,7 @@ struct LogProbArrays {
   at::Tensor reference;
   at::Tensor entropy;
   at::Tensor repeat;
+  at::Tensor sampled;  // `rollout`: as the sampler saw them, token by token
 };
 
 // Writes them to a file of the run at the journal's step and micro-step, and its `logprob` record.

@@ -72,7 +72,7 @@ class GrpoTrainer {
     at::Tensor old;
   };
 
-  RolledOut roll_out(const Sequences& made_up) const {
+  RolledOut roll_out(const Sequences& made_up) {
     RolledOut made;
     made.sequences = scorer_.complete(made_up);
     made.old = scorer_.old(made.sequences);

@@ -51,7 +51,7 @@ class PpoTrainer {
   }
 
  private:
-  Experience experience(const BatchKey& key, const Sequences& made_up) const {
+  Experience experience(const BatchKey& key, const Sequences& made_up) {
     const at::NoGradGuard no_grad;
     Experience out;
     out.sequences = scorer_.complete(made_up);

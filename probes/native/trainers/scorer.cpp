@@ -46,6 +46,10 @@ at::Tensor choose(const at::Tensor& log_probs, const at::Tensor& numbers) {
   return below.sum(-1).clamp_max(log_probs.size(-1) - 1);
 }
 
+void put(at::Tensor place, const at::Tensor& where, const at::Tensor& values) {
+  place.copy_(at::where(where, values, place));
+}
+
 std::string line_of(const char* format, double value) {
   std::array<char, 64> text{};
   std::snprintf(text.data(), text.size(), format, value);
@@ -98,7 +102,7 @@ at::Tensor Scorer::scores(const at::Tensor& logits, double temperature) const {
 }
 
 // Prompts and what tools have said stay as they are.
-Sequences Scorer::complete(const Sequences& batch) const {
+Sequences Scorer::complete(const Sequences& batch) {
   if (!roll_out_) return batch;
   bench_.journal.enter("roll_out");
   Sequences made{batch.tokens.clone(), batch.completed};
@@ -106,15 +110,17 @@ Sequences Scorer::complete(const Sequences& batch) const {
   key.seed = draw_seed(key, kChoices);
   const at::Tensor numbers =
       (draw_numbers(key, targets_of(made.tokens).numel()) + 1).div(2).view_as(batch.completed);
+  sampled_ = at::zeros(batch.completed.sizes());
   seed_dropout(kSampling);
   bench_.policy.roll_out(roll_out_->eval, [&](const Forward& module) {
     for (std::int64_t at = 0; at < batch.completed.size(1); ++at) {
       const at::Tensor counts = batch.completed.select(1, at);
       if (!counts.any().item<bool>()) continue;
       const at::Tensor last = logits(module, made.tokens.narrow(1, 0, at + 1)).select(1, at);
-      const at::Tensor chosen = choose(scores(last, roll_out_->temperature), numbers.select(1, at));
-      at::Tensor place = made.tokens.select(1, at + 1);
-      place.copy_(at::where(counts, chosen, place));
+      const at::Tensor known = scores(last, roll_out_->temperature);
+      const at::Tensor chosen = choose(known, numbers.select(1, at));
+      put(made.tokens.select(1, at + 1), counts, chosen);
+      put(sampled_.select(1, at), counts, known.gather(-1, chosen.unsqueeze(-1)).squeeze(-1));
     }
     return made.tokens;
   });
@@ -190,7 +196,7 @@ void Scorer::record(const Sequences& batch, const at::Tensor& old, const at::Ten
       false, [&](const Forward& module) { return make(module, batch).log_probs; });
   const std::string source = "native " + bench_.run.program.trainer;
   record_log_probs({made_.log_probs, old, batch.completed, targets_of(batch.tokens), reference,
-                    made_.entropy, repeat},
+                    made_.entropy, repeat, updates == 0 ? sampled_ : at::Tensor()},
                    source, updates, bench_.run, bench_.journal);
   const bool asked = roll_out_->debug_log_ratio && bench_.run.rank == 0;
   if (!asked || updates > 0 || bench_.journal.micro() > 0) return;

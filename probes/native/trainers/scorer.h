@@ -20,7 +20,7 @@ class Scorer {
  public:
   explicit Scorer(const Bench& bench);
 
-  Sequences complete(const Sequences& batch) const;
+  Sequences complete(const Sequences& batch);
   at::Tensor old(const Sequences& batch) const;
   at::Tensor reference(const Decoder& model, const Sequences& batch) const;
   // Of the update, with gradients; remembers what it made.
@@ -51,6 +51,7 @@ class Scorer {
   Bench bench_;
   std::optional<RollOut> roll_out_;
   Made made_;
+  at::Tensor sampled_;  // log-probs as the sampler saw them, of the last roll-out
 };
 
 }  // namespace gradcheck::native
