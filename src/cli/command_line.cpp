@@ -23,7 +23,7 @@ constexpr const char* kAbout =
     "gradcheck: do the ranks of a distributed training step agree, and is what they agree on "
     "right?\n"
     "\n"
-    "  gradcheck [run] --scenario NAME|PATH | --filter GLOB | --all   run scenarios\n"
+    "  gradcheck [run] --scenario NAME | --filter G | --tag T | --all run scenarios\n"
     "  gradcheck exec [-n N] [OPTIONS] -- COMMAND…                    check an unmodified job\n"
     "  gradcheck judge DIR                                            judge kept evidence\n"
     "  gradcheck plan DIR                                             what each tensor should be\n"
@@ -62,6 +62,10 @@ void add_selection(CLI::App& app, CommandLine& line, RawOptions& raw) {
                  "Scenarios whose name matches; GLOB-NEG excludes")
       ->type_name("GLOB");
   app.add_flag("--all", line.selection.all, "Every scenario");
+  app.add_option("--tag", line.selection.tags,
+                 "Only scenarios with this tag, native or python (repeatable)")
+      ->type_name("TAG")
+      ->allow_extra_args(false);
   app.add_option("--arm", line.arms, "Only this arm (repeatable)")
       ->type_name("NAME")
       ->allow_extra_args(false);
