@@ -111,6 +111,12 @@ def test_ranks_that_share_nothing(gradcheck: Gradcheck, tmp_path: Path) -> None:
     assert sum(row["elements"] for row in reading["ulps"]) == 8 * ELEMENTS
 
 
+def test_a_hair_everywhere_is_no_bypass(gradcheck: Gradcheck, tmp_path: Path) -> None:
+    near = {n: [f32(v * (1 + 2**-23)) for v in values] for n, values in mean().items()}
+    arm = compared(gradcheck, dumps(tmp_path / "d", [mean(), near]))[1]
+    assert (arm["totals"]["differed"], causes(arm)) == (8, ["unexplained"])
+
+
 def test_one_bit_in_one_element(gradcheck: Gradcheck, tmp_path: Path) -> None:
     one, two = dict(mean()), changed(mean(), NAMES[3], 17, 1.0)
     one = changed(one, NAMES[3], 17, f32(1.0 + 2**-22))

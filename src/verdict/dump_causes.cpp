@@ -49,8 +49,22 @@ bool all_of_size(const Agreement& agreement, std::size_t size) {
                      [size](const std::vector<int>& cluster) { return cluster.size() == size; });
 }
 
+// Gradients of other data are nowhere near each other; what differs by so little was made from the
+// same.
+bool is_by_a_hair(const Context& context, const std::vector<GradientResult>& results) {
+  constexpr double kHair = 1e-3;  // of the tensor's largest element
+  return std::all_of(results.begin(), results.end(), [&](const GradientResult& result) {
+    if (!result.differed || result.agreement.present.empty()) return true;
+    const Entry* entry =
+        find_entry(context.table(), result.reduced, result.agreement.present.front());
+    return entry != nullptr && result.spread.max_abs &&
+           *result.spread.max_abs <= kHair * entry->max_abs;
+  });
+}
+
 // {0}{1}{2}: nobody shares anything; {0,1}{2,3}: groups do; {0,1,2}{3}: one rank stands apart.
-void claim_from_clusters(const std::vector<GradientResult>& results, ClaimSet& claims) {
+void claim_from_clusters(const Context& context, const std::vector<GradientResult>& results,
+                         ClaimSet& claims) {
   const Agreement* pattern = common_pattern(results);
   if (pattern == nullptr) return;
   const std::uint64_t count = differing(results);
@@ -59,7 +73,7 @@ void claim_from_clusters(const std::vector<GradientResult>& results, ClaimSet& c
   const auto off = minority(*pattern);
   const std::size_t first = pattern->clusters.front().size();
   if (all_of_size(*pattern, 1)) {
-    if (count != results.size()) return;
+    if (count != results.size() || is_by_a_hair(context, results)) return;
     claims.add(Cause::bypass, possible, "", {seen, "no two ranks hold the same"}).next =
         kGiveLocals;
   } else if (all_of_size(*pattern, first)) {
@@ -87,7 +101,7 @@ std::vector<CauseClaim> causes_of_dumps(const Context& context,
                                         std::span<const Finding> findings, bool has_locals) {
   ClaimSet claims;
   claim_unreduced(findings, claims);
-  if (!has_locals) claim_from_clusters(results, claims);
+  if (!has_locals) claim_from_clusters(context, results, claims);
   // What remains needs events that files do not hold.
   std::vector<Finding> others(findings.begin(), findings.end());
   std::erase_if(others,

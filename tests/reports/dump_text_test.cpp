@@ -7,6 +7,8 @@
 #include <algorithm>
 
 #include "full_report.h"
+#include "golden.h"
+#include "made_up_reports.h"
 
 namespace gradcheck::test {
 namespace {
@@ -67,6 +69,46 @@ TEST(DumpText, PrintsNamesSafely) {
   DumpReading reading = full_dumps();
   reading.rows.front().name = "a\x1b[31m\n";
   EXPECT_THAT(text_of(reading), AllOf(Not(HasSubstr("\x1b")), HasSubstr("\\n")));
+}
+
+// Two ranks whose dumps differ in one tensor by one rounding.
+Report compared_report() {
+  ArmReport arm = failed_arm(1);
+  arm.name = "files";
+  arm.probe = "files";
+  arm.backend = "";
+  arm.dtype = "f32";
+  arm.totals.differed = 1;
+  arm.totals.max_abs = 1.5e-8;
+  arm.headline = "1 of 310 tensors differ as {0}{1}";
+  arm.findings = {finding_of(101, "tensors differ across ranks: 1 of 310")};
+  arm.findings.front().ranks = {0, 1};
+  arm.causes.clear();
+  DumpReading& reading = arm.dumps.emplace_back();
+  reading.against = "ranks";
+  reading.tolerance = "exact";
+  reading.files = {{"rank", 0, "dumps/rank0.safetensors", 310, 1192099840},
+                   {"rank", 1, "dumps/rank1.safetensors", 310, 1192099840}};
+  reading.tensors = 310;
+  reading.differed = reading.outside = 1;
+  reading.differing_elements = 3;
+  reading.sign_of_zero_elements = 1;
+  reading.max_ulps = 2;
+  reading.ulps = {{1, 1, 1}, {2, 4, 1}, {5, 16, 0}, {17, std::nullopt, 0}};
+  reading.clusters = {{"{0}{1}", 1}};
+  reading.rows = {{"model.norm.weight", "{0}{1}", 3, 2, 1.5e-8, std::nullopt, 0, 0}};
+  ScenarioReport scenario = scenario_of({arm}, "compare");
+  scenario.file.clear();
+  scenario.title = "310 tensors";
+  Report report = report_of({scenario});
+  report.run.argv = {"gradcheck", "compare", "dumps/"};
+  return report;
+}
+
+TEST(DumpText, HasTheAnswerInTheFirstLine) {
+  ConsoleOptions options;
+  options.width = 120;
+  expect_golden("compare.txt", rendered("console", compared_report(), options));
 }
 
 }  // namespace
