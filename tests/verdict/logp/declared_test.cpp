@@ -30,6 +30,7 @@ TEST(Declared, ATemperatureExplainsNoOther) {
   for (const double declared : {0.95, 0.9, 1.0, 1.05}) {
     const LogProbReading reading = tempered(0.5, 1, declared);
     EXPECT_EQ(reading.outcome, Outcome::inconsistent) << declared;
+    ASSERT_FALSE(reading.causes.empty()) << declared;
     EXPECT_EQ(reading.causes.front().cause, Cause::temperature) << declared;
   }
 }
