@@ -284,7 +284,9 @@ class DumpJudge {
     const auto add = [&text](const std::string& more) {
       text += (text.empty() ? "" : "; ") + more;
     };
-    if (audits()) {
+    if (audits() && alone() && input_.reduction != Reduction::factor) {
+      add("is its own local gradient bit for bit");
+    } else if (audits()) {
       add(fmt::format("is the {} of the local gradients (bound used {:.2g})",
                       gradcheck::name_of(input_.reduction), arm_.totals.bound_used.value_or(0)));
     }
