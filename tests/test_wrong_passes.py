@@ -213,6 +213,7 @@ SWITCHED_OFF = [
     ("logp_temperature", "matched", roll_out(mistake="temperature"), 1, "inconsistent"),
     ("logp_shift", "shifted", roll_out(mistake="none"), 1, "consistent"),
     ("logp_shift", "in_place", roll_out(mistake="shift"), 1, "inconsistent"),
+    ("logp_shift", "in_place", {"data": "same"}, 3, "inconclusive"),
     ("logp_mask", "tools_counted", roll_out(mistake="none"), 1, "consistent"),
     ("logp_mask", "tools_masked", roll_out(mistake="mask"), 1, "inconsistent"),
     ("ppo_second_epoch", "in_place", roll_out(mistake="shift"), 1, "inconsistent"),

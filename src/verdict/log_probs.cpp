@@ -134,6 +134,16 @@ void tell_unwritten(const LogProbSet& set, FindingSet& findings) {
   }
 }
 
+// A policy leaves its reference as it learns: that is read, and never judged.
+void tell_reference(const LogProbArm& judged, std::vector<std::string>& notes) {
+  for (const LogProbPair& pair : judged.reading.pairs) {
+    if (pair.name != "new - ref") continue;
+    notes.push_back(fmt::format(
+        "{}: to the reference: mean |Δ| {:.2g}, max |Δ| {:.2g}, k3 {:.2g} (read, not judged)",
+        place_of(judged), pair.mean_abs, pair.max_abs, pair.k3));
+  }
+}
+
 // The line that made low-precision log-probs, where only one was seen.
 std::string site_of(const Context& context, Cause cause) {
   if (cause != Cause::bf16_log_softmax && cause != Cause::low_precision_logsumexp) return "";
@@ -191,9 +201,11 @@ void judge_log_prob_sets(const Context& context, FindingSet& findings, ArmReport
     const LogProbArm& judged = arm.logp.back();
     gather(set, judged.reading, seen);
     // Of the others findings and scope tell.
-    if (judged.reading.outcome == Outcome::consistent && arm.logp.size() <= kNotes) {
+    if (arm.logp.size() > kNotes) continue;
+    if (judged.reading.outcome == Outcome::consistent) {
       arm.notes.push_back(place_of(judged) + ": " + judged.reading.headline);
     }
+    tell_reference(judged, arm.notes);
   }
   tell(seen, findings);
   tell_aliases(tallies(context), findings);

@@ -252,5 +252,16 @@ TEST(NativeLogProbs, ThoseThatNobodyAskedForAreNotMissed) {
   EXPECT_THAT(arm.scope.not_checked, Not(Contains(HasSubstr("log-probs"))));
 }
 
+TEST(NativeLogProbs, TheDistanceToTheReferenceIsReadAndNotJudged) {
+  std::vector<LogProbShard> shards = {healthy(0), healthy(1)};
+  for (LogProbShard& shard : shards) {
+    shard.ref = shard.new_values;
+    for (double& value : shard.ref) value -= 0.5;
+  }
+  const ArmReport arm = judged_native({set_of(shards)});
+  EXPECT_EQ(arm.outcome, Outcome::consistent) << told(arm);
+  EXPECT_THAT(arm.notes, Contains(HasSubstr("to the reference: mean |Δ| 0.5, max |Δ| 0.5")));
+}
+
 }  // namespace
 }  // namespace gradcheck

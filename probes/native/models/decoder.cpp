@@ -127,4 +127,10 @@ Decoder Decoder::perturbed_copy(double relative, std::uint64_t seed) const {
   return copy;
 }
 
+EvalMode::EvalMode(Decoder& model) : model_(model), before_(model.training()) {
+  model_.train(false);
+}
+
+EvalMode::~EvalMode() { model_.train(before_); }
+
 }  // namespace gradcheck::native

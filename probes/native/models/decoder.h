@@ -67,10 +67,8 @@ class Decoder {
 // Evaluation mode as long as it lives; then the mode before it, also where an exception passes.
 class EvalMode {
  public:
-  explicit EvalMode(Decoder& model) : model_(model), before_(model.training()) {
-    model_.train(false);
-  }
-  ~EvalMode() { model_.train(before_); }
+  explicit EvalMode(Decoder& model);
+  ~EvalMode();
   EvalMode(const EvalMode&) = delete;
   EvalMode& operator=(const EvalMode&) = delete;
 

@@ -78,8 +78,11 @@ double Scorer::update_temperature() const {
   return makes_mistake("temperature") ? 1 : roll_out_->temperature;
 }
 
+// Ranks that share their data share what is drawn for them; epochs do not.
 BatchKey Scorer::here() const {
-  return {bench_.run.seed, bench_.run.rank, bench_.journal.step(), bench_.journal.micro()};
+  BatchKey key = key_of(bench_.run, bench_.journal.step(), bench_.journal.micro());
+  key.step = bench_.journal.step();
+  return key;
 }
 
 void Scorer::seed_dropout(std::int64_t purpose) const {

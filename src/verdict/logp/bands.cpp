@@ -67,8 +67,10 @@ constexpr double kMostNoise = 0.05;  // of a repeat; more is dropout, not noise
 
 LogProbBand band_for(Regime regime, DType dtype, bool mixture_of_experts) {
   LogProbBand band = unnamed_band(regime, dtype, mixture_of_experts);
-  band.source = fmt::format("{}, {}{}", name_of(regime), name_of(dtype),
-                            mixture_of_experts ? ", mixture of experts" : "");
+  band.source = name_of(regime);
+  const bool depends = regime == Regime::same_stack || regime == Regime::other_engine;
+  if (depends) band.source += fmt::format(", {}", name_of(dtype));
+  if (depends && mixture_of_experts) band.source += ", mixture of experts";
   return band;
 }
 
