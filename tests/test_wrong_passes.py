@@ -181,6 +181,8 @@ SWITCHED_OFF = [
     ("stray_arm", "stray_arm", {"path": "wrapped"}, 1, "consistent"),
     ("comm_hooks", "allreduce", wrapper(hook="sum"), 1, "inconsistent"),
     ("comm_hooks", "sum", wrapper(hook="allreduce"), 1, "consistent"),
+    ("comm_hooks", "power_sgd", wrapper(hook="power_sgd_unreduced"), 1, "inconsistent"),
+    ("comm_hooks", "power_sgd_unreduced", wrapper(hook="power_sgd"), 1, "consistent"),
     ("micro_steps", "every_micro_step", wrapper(no_sync="all"), 1, "inconsistent"),
     ("micro_steps", "never_synchronised", wrapper(no_sync="all_but_last"), 1, "consistent"),
     ("clip_after_reduction", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),

@@ -123,6 +123,8 @@ constexpr NativePart kHooks[] = {
     {"allreduce", "LibTorch's all-reduce hook"},
     {"fp16_compress", "LibTorch's hook that reduces in half precision"},
     {"sum", "a hook that sums and forgets to divide"},
+    {"power_sgd", "matrices as reduced factors of low rank: equal on all ranks, not the mean"},
+    {"power_sgd_unreduced", "the same, but the factors are not reduced"},
 };
 constexpr NativePart kFaultKinds[] = {
     {"raise", "throws an exception", FaultNeeds::phase},

@@ -30,7 +30,7 @@ struct WrapperOptions {
   bool gradient_as_bucket_view = false;
   bool static_graph = false;
   std::string no_sync = "none";      // none | all_but_last | all: micro-steps run under no_sync
-  std::string hook = "none";         // communication hook: none | sum
+  std::string hook = "none";         // communication hook
   bool optimize_ddp = true;          // the compiler splits graphs that run inside the wrapper
   std::vector<std::string> ignored;  // names of parameters and buffers that it leaves alone
   friend bool operator==(const WrapperOptions&, const WrapperOptions&) = default;

@@ -158,3 +158,13 @@ def test_reference_neither_arms_nor_passes_the_wrapper(zygote: Zygote, trainer: 
     for one in run_arm(zygote, 2, what):
         assert [event["grad_mode"] for event in one.events("wrapper_forward")] == [True]
         assert len(one.events("buffers_broadcast")) == 1
+
+
+@pytest.mark.parametrize(("hook", "reductions"), [("power_sgd", 3), ("power_sgd_unreduced", 1)])
+def test_low_rank_factors_are_reduced_one_after_the_other(
+    zygote: Zygote, hook: str, reductions: int
+) -> None:
+    """Vectors, left factors, right factors; and the wrapper says that the result is no mean."""
+    for one in run_arm(zygote, 2, sft(options={"hook": hook})):
+        assert operations(one).count("all_reduce") == reductions
+        assert [(w["hook"], w["reduce"]) for w in one.of("wrapper")] == [(hook, "lossy")]
