@@ -56,6 +56,14 @@ struct Critic {
   friend bool operator==(const Critic&, const Critic&) = default;
 };
 
+// What log-probs make of a model's logits; its reference model does the same.
+struct LogitOptions {
+  double temperature = 1;  // logits are divided by it, last
+  double softcap = 0;      // softcap · tanh(logits / softcap); 0: none
+  double scale = 1;        // multiplies the matrix product, first
+  friend bool operator==(const LogitOptions&, const LogitOptions&) = default;
+};
+
 // A program of the native lab. Names are those of model/native_parts.h.
 struct NativeProgram {
   std::string model;
@@ -74,7 +82,11 @@ struct NativeProgram {
   std::string labels = "mixed";       // mixed | one_sided | all_masked
   std::string rewards = "distinct";   // distinct | equal | equal_on_rank_0
   std::string idle_expert = "never";  // never | on_rank_1 | always: ranks that leave expert 0 idle
+  std::int64_t idle_experts = 1;      // how many that are, expert 0 first
   bool touch_idle_expert = true;      // adds an idle expert as 0 · Σ parameters
+  double balance_share = 0.01;        // of the experts' balancing term in the loss
+  LogitOptions logits;
+  std::int64_t remainder = 0;  // micro-steps of the last step; 0: as many as of the others
   std::optional<Critic> critic;
   std::int64_t epochs = 1;     // steps on the same data
   bool count_items = false;    // divide by the tokens of all ranks, not of this one
@@ -130,6 +142,8 @@ struct Expect {
   std::vector<std::string> causes;  // each must be among the causes
   std::optional<RaisesExpectation> raises;
   std::optional<Band> max_abs;
+  // Whether rank 0 ends with the weights of its arm's reference, bit for bit.
+  std::optional<bool> as_reference;
   std::vector<ExpectOverride> when;  // laid over it in order: model/expectation.h
 };
 
@@ -140,8 +154,9 @@ struct ExpectOverride {
 
 struct Arm {
   std::string name;
-  Program program;        // the scenario's program with `change` merged in
-  std::string reference;  // name of the arm it is compared with; empty: none
+  Program program;           // the scenario's program with `change` merged in
+  std::string reference;     // name of the arm it is compared with; empty: none
+  std::optional<int> ranks;  // of this arm, whatever the others have
   Expect expect;
 };
 

@@ -29,7 +29,7 @@ class GrpoTrainer {
     return bench_.policy.run([&](const Forward& policy) {
       if (!sequences.completed.any().item<bool>()) return policy.logits(sequences.tokens).sum() * 0;
       batch.policy = policy.token_log_probs(sequences);
-      return grpo_loss(objectives_, batch);
+      return balanced(bench_, grpo_loss(objectives_, batch));
     });
   }
 

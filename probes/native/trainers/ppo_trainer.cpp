@@ -70,8 +70,9 @@ class PpoTrainer {
     return bench_.policy.run([&](const Forward& actor) {
       const at::Tensor now = actor.token_log_probs(batch);
       stop_early(old.log_probs - now.detach(), batch.completed);
-      return clipped_surrogate(now, old.log_probs, old.advantages, batch.completed) +
-             k3_to_reference(now, reference, batch.completed) * kReferenceShare;
+      return balanced(bench_,
+                      clipped_surrogate(now, old.log_probs, old.advantages, batch.completed) +
+                          k3_to_reference(now, reference, batch.completed) * kReferenceShare);
     });
   }
 

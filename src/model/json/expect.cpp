@@ -71,6 +71,8 @@ Expect fields_from(const ObjectNode& object) {
   read(object, "causes", expect.causes, [](const Node& node) { return list_of(node, cause_from); });
   read(object, "raises", expect.raises, raises_from);
   read(object, "max_abs", expect.max_abs, band_from);
+  read(object, "as_reference", expect.as_reference,
+       [](const Node& flag) { return flag.boolean(); });
   if (!demands_something(expect)) object.node().fail("demands nothing");
   return expect;
 }
@@ -93,8 +95,8 @@ void refuse_contradiction(const Node& node, const Expect& expect) {
 ExpectOverride override_from(const Node& node, const Expect& base) {
   const ObjectNode object(node, {"ranks", "dtype", "expect"});
   const Node fields = object.require("expect");
-  const ObjectNode expect(
-      fields, {"outcome", "differed", "of", "wrong", "codes", "causes", "raises", "max_abs"});
+  const ObjectNode expect(fields, {"outcome", "differed", "of", "wrong", "codes", "causes",
+                                   "raises", "max_abs", "as_reference"});
   ExpectOverride refinement{condition_from(object), fields_from(expect)};
   refuse_contradiction(fields, overwritten(base, refinement.expect));
   return refinement;
@@ -103,8 +105,8 @@ ExpectOverride override_from(const Node& node, const Expect& base) {
 }  // namespace
 
 Expect expect_from(const Node& node) {
-  const ObjectNode object(
-      node, {"outcome", "differed", "of", "wrong", "codes", "causes", "raises", "max_abs", "when"});
+  const ObjectNode object(node, {"outcome", "differed", "of", "wrong", "codes", "causes", "raises",
+                                 "max_abs", "as_reference", "when"});
   Expect expect = fields_from(object);
   refuse_contradiction(node, expect);
   read(object, "when", expect.when, [&expect](const Node& list) {
