@@ -82,13 +82,13 @@ std::string listing_of(const std::vector<Scenario>& scenarios, SkipReasons& reas
   std::string text;
   for (const Scenario& scenario : scenarios) {
     const std::string reason = reasons.of(scenario);
-    text += head_of(scenario, width);
+    text += (text.empty() ? "" : "\n") + head_of(scenario, width);
     add_paragraph(text, scenario.description, columns);
     text += arms_of(scenario);
     if (!reason.empty()) add_paragraph(text, "skipped here: " + reason, columns);
     skipped += !reason.empty();
   }
-  text += fmt::format("{} scenario{}", scenarios.size(), scenarios.size() == 1 ? "" : "s");
+  text += fmt::format("\n{} scenario{}", scenarios.size(), scenarios.size() == 1 ? "" : "s");
   return text + (skipped > 0 ? fmt::format(", {} skipped here", skipped) : "") + "\n";
 }
 
