@@ -107,7 +107,54 @@ ROWS: dict[str, dict[str, Arms]] = {
     "weights_after_k_steps": {
         "weights_after_k_steps": {"unwrapped": "310/310 GC302", "redirected": "0/310"}
     },
+    "logp_autocast_outside": {
+        "logp_autocast": {
+            "outside_bf16": "0/182 inconsistent GC502",
+            "outside_fp16": "0/182 inconsistent GC502",
+        }
+    },
+    "logp_autocast_inside": {"logp_autocast": {"inside_bf16": "0/182", "inside_fp16": "0/182"}},
+    "logp_ref_outside_autocast": {
+        "logp_ref_outside_autocast": {"autocast": "0/90", "no_autocast": "0/90"}
+    },
+    "rollout_eval": {
+        "rollout_eval": {
+            "train": "0/25",
+            "eval": "0/25",
+            "train_dropout": "0/25 inconsistent",
+            "eval_dropout": "0/25 inconsistent",
+        }
+    },
+    "debug_log_ratio": {"debug_log_ratio": {"inside": "0/182"}},
+    "nograd_module_rollout": {"nograd_module_rollout": {"unwrapped": "90/90", "wrapped": "0/90"}},
+    "kto_liger_zero2": {"kto_liger_zero2": {"unwrapped": "0/310", "redirected": "0/310"}},
+    "kto_liger_zero3": {
+        "kto_liger_zero3": {
+            "unwrapped": "raised",
+            "redirected": "0/310",
+            "with_zero3_term": "0/310",
+            "without_zero3_term": "0/310",
+        }
+    },
+    "kto_liger_fsdp1": {"kto_liger_fsdp1": {"unwrapped": "raised", "redirected": "0/310"}},
+    "kto_liger_fsdp2": {
+        "kto_liger_fsdp2": {
+            "unwrapped": "raised",
+            "identity_alone": "raised",
+            "redirected": "0/310",
+        }
+    },
+    "guard_truth_table": {
+        f"guard_{wrapper}": {
+            "old": "25/25" if wrapper == "ddp" else "0/25",
+            "identity": "0/25",
+            "final": "0/25",
+        }
+        for wrapper in ("single", "ddp", "zero2", "zero3", "fsdp1", "fsdp2")
+    },
     # Beyond the table.
+    "policy = reference at step 0": {"dpo_policy_is_reference": {"redirected": "0/25"}},
+    "a second PPO epoch": {"ppo_second_epoch": {"in_place": "0/182"}},
     "bypass_is_single_gpu": {
         "bypass_is_single_gpu": {"one_process": "0/90", "unwrapped": "90/90", "wrapped": "0/90"}
     },
@@ -132,6 +179,12 @@ ROWS: dict[str, dict[str, Arms]] = {
             "gkd": "0/90",
         }.items()
     },
+}
+
+# Scenarios that may still be missing; one that is there is held to its row.
+NOT_YET = {
+    *(f"kto_liger_{wrapper}" for wrapper in ("zero2", "zero3", "fsdp1", "fsdp2")),
+    *(f"guard_{wrapper}" for wrapper in ("single", "ddp", "zero2", "zero3", "fsdp1", "fsdp2")),
 }
 
 # What no arm can show: row → file → tests in it
@@ -187,6 +240,8 @@ def demanded(expect: dict[str, Any], wanted: str) -> None:
 @pytest.mark.parametrize("row", ROWS)
 def test_a_row_has_a_scenario_that_demands_it(row: str) -> None:
     for name, wanted in ROWS[row].items():
+        if name in NOT_YET and not (ROOT / "scenarios" / f"{name}.json").exists():
+            pytest.skip(f"{name} is not there yet")
         arms = {arm["name"]: arm["expect"] for arm in shipped(name)["arms"]}
         for arm, what in wanted.items():
             assert arm in arms, f"{name} has no arm {arm}"

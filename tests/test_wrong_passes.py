@@ -33,6 +33,7 @@ def broken(folder: Path, name: str, native: Patch, arm: str, **top: Any) -> Path
     data.pop("$schema", None)
     data |= top
     kept = next(a for a in data["arms"] if a["name"] == arm)
+    kept.pop("reference", None)  # an arm that is gone
     change = kept.setdefault("change", {}).setdefault("native", {})
     removed = {k: v for k, v in native.items() if v is None}
     merge(data["program"]["native"], removed)
@@ -51,6 +52,10 @@ def fault(kind: str, **fields: Any) -> Patch:
 
 def wrapper(**options: Any) -> Patch:
     return {"wrapper": {"kind": "ddp", "options": options}}
+
+
+def roll_out(**changes: Any) -> Patch:
+    return {"roll_out": changes}
 
 
 SUM_HOOK = wrapper(hook="sum")
@@ -188,7 +193,8 @@ SWITCHED_OFF = [
     ("micro_steps", "never_synchronised", wrapper(no_sync="all_but_last"), 1, "consistent"),
     ("micro_steps", "sum_every_micro_step", wrapper(hook="none"), 1, "consistent"),
     ("bypass_is_single_gpu", "unwrapped", {"path": "wrapped"}, 1, "consistent"),
-    ("bypass_is_single_gpu", "unwrapped", {"epochs": 1, "batch_size": 6}, 3, "error"),
+    ("bypass_is_single_gpu", "unwrapped", {"clip_norm": 0.001}, 1, "inconsistent"),
+    ("bypass_is_single_gpu", "unwrapped", {"batch_size": 6}, 3, "error"),
     ("bypass_is_single_gpu", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
     ("accum_remainder", "last_micro_step", wrapper(no_sync="all_but_whole"), 1, "inconsistent"),
     ("accum_remainder", "leftover_forgotten", wrapper(no_sync="none"), 1, "consistent"),
@@ -204,6 +210,26 @@ SWITCHED_OFF = [
     ("minimind_pretrain", "wrapped", wrapper(no_sync="all"), 1, "inconsistent"),
     ("scaler_overflow", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
     ("scaler_overflow", "unwrapped", {"path": "wrapped"}, 1, "consistent"),
+    ("dpo_policy_is_reference", "redirected", {"reference": "noisy"}, 1, "consistent"),
+    ("dpo_policy_is_reference", "redirected", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("logp_autocast", "outside_bf16", roll_out(log_softmax="inside"), 1, "consistent"),
+    ("logp_autocast", "inside_bf16", roll_out(log_softmax="outside"), 1, "inconsistent"),
+    ("logp_autocast", "inside_bf16", {"roll_out": None}, 1, "consistent"),
+    ("logp_autocast", "inside_fp16", roll_out(log_softmax="outside"), 1, "inconsistent"),
+    ("logp_ref_outside_autocast", "autocast", roll_out(autocast="none"), 1, "consistent"),
+    ("logp_ref_outside_autocast", "no_autocast", {"reference": "noisy"}, 1, "consistent"),
+    ("rollout_eval", "train_dropout", roll_out(dropout=0), 1, "consistent"),
+    ("rollout_eval", "eval", roll_out(dropout=0.1), 1, "inconsistent"),
+    ("debug_log_ratio", "inside", roll_out(log_softmax="outside"), 1, "inconsistent"),
+    ("nograd_module_rollout", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("nograd_module_rollout", "wrapped", {"roll_out": None}, 1, "consistent"),
+    ("logp_temperature", "forgotten", roll_out(mistake="none"), 1, "consistent"),
+    ("logp_temperature", "matched", roll_out(mistake="temperature"), 1, "inconsistent"),
+    ("logp_shift", "shifted", roll_out(mistake="none"), 1, "consistent"),
+    ("logp_shift", "in_place", roll_out(mistake="shift"), 1, "inconsistent"),
+    ("logp_mask", "tools_counted", roll_out(mistake="none"), 1, "consistent"),
+    ("logp_mask", "tools_masked", roll_out(mistake="mask"), 1, "inconsistent"),
+    ("ppo_second_epoch", "in_place", roll_out(mistake="shift"), 1, "inconsistent"),
     ("weights_after_k_steps", "unwrapped", {"path": "redirected"}, 1, "consistent"),
 ]
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/dumps.h"
 #include "model/finding.h"
 #include "model/log_probs.h"
 #include "model/outcome.h"
@@ -19,7 +20,7 @@ namespace gradcheck {
 // otherwise. Doubles may be non-finite here; in JSON they become null.
 
 inline constexpr const char* kReportSchema = "report-1";
-inline constexpr int kReportSchemaMinor = 2;         // 1: arms[].probe; 2: arms[].logp
+inline constexpr int kReportSchemaMinor = 3;  // 1: arms[].probe; 2: arms[].logp; 3: arms[].dumps
 inline constexpr std::size_t kReportTensors = 1000;  // rows an arm, before `truncated`
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
@@ -188,6 +189,8 @@ struct ArmReport {
   std::vector<LogProbArm> logp;
   // Of native arms with a reference that has run; not in the JSON report, whose notes say it.
   std::optional<ReferenceWeights> reference_weights;
+  // Of `compare`: ranks against each other, then against the reference where there is one.
+  std::vector<DumpReading> dumps;
 };
 
 struct ScenarioReport {
