@@ -27,7 +27,8 @@ def merge(target: dict[str, Any], patch: Patch) -> None:
 
 
 def broken(folder: Path, name: str, native: Patch, arm: str, **top: Any) -> Path:
-    """The scenario with one arm only and `native` forced on it, whatever the file says."""
+    """The scenario with one arm, and the one it is held against, and `native` forced on it,
+    whatever the file says."""
     data = scenario(name)
     data.pop("$schema", None)
     data |= top
@@ -39,7 +40,7 @@ def broken(folder: Path, name: str, native: Patch, arm: str, **top: Any) -> Path
     for key in removed:
         change.pop(key, None)
     merge(change, {k: v for k, v in native.items() if v is not None})
-    data["arms"] = [kept]
+    data["arms"] = [a for a in data["arms"] if a is kept or a["name"] == kept.get("reference")]
     path = folder / f"{name}.json"
     path.write_text(json.dumps(data))
     return path
@@ -186,8 +187,21 @@ SWITCHED_OFF = [
     ("stray_arm", "stray_arm", {"path": "wrapped"}, 1, "consistent"),
     ("comm_hooks", "allreduce", wrapper(hook="sum"), 1, "inconsistent"),
     ("comm_hooks", "sum", wrapper(hook="allreduce"), 1, "consistent"),
+    ("comm_hooks", "power_sgd", wrapper(hook="power_sgd_unreduced"), 1, "inconsistent"),
+    ("comm_hooks", "power_sgd_unreduced", wrapper(hook="power_sgd"), 1, "consistent"),
     ("micro_steps", "every_micro_step", wrapper(no_sync="all"), 1, "inconsistent"),
     ("micro_steps", "never_synchronised", wrapper(no_sync="all_but_last"), 1, "consistent"),
+    ("micro_steps", "sum_every_micro_step", wrapper(hook="none"), 1, "consistent"),
+    ("bypass_is_single_gpu", "unwrapped", {"path": "wrapped"}, 1, "consistent"),
+    ("bypass_is_single_gpu", "unwrapped", {"clip_norm": 0.001}, 1, "inconsistent"),
+    ("bypass_is_single_gpu", "unwrapped", {"batch_size": 6}, 3, "error"),
+    ("bypass_is_single_gpu", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("accum_remainder", "last_micro_step", wrapper(no_sync="all_but_whole"), 1, "inconsistent"),
+    ("accum_remainder", "leftover_forgotten", wrapper(no_sync="none"), 1, "consistent"),
+    ("accum_remainder", "leftover_forgotten", {"remainder": 3}, 1, "consistent"),
+    ("buffers_real_size", "broadcast", fault("skip_reduction"), 1, "inconsistent"),
+    ("buffers_real_size", "broadcast", wrapper(broadcast_buffers=False), 1, "consistent"),
+    ("logit_options", "chunked", {"path": "unwrapped"}, 1, "inconsistent"),
     ("clip_after_reduction", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
     ("carried_over", "kept", {"fault": None}, 1, "consistent"),
     ("hidden_states_through_wrapper", "hidden_states", {"path": "unwrapped"}, 1, "inconsistent"),
@@ -233,7 +247,7 @@ def test_a_scenario_without_its_mechanism_does_not_pass(
 ) -> None:
     path = broken(tmp_path, name, native, arm)
     result = gradcheck("--scenario", path, "--format", "json")
-    shown = result.json()["scenarios"][0]["arms"][0]
+    shown = next(a for a in result.json()["scenarios"][0]["arms"] if a["name"] == arm)
     assert (result.code, shown["outcome"]) == (code, outcome), shown["headline"]
     assert shown["verdict"] != "pass"
 

@@ -30,7 +30,8 @@ Trainee::Trainee(const std::string& name, const RunRecord& run, const Fabric* fa
                  Journal& journal, const Faults& faults)
     : name_(name), journal_(journal), faults_(faults) {
   Decoder decoder = make_model(run.program.model, run.program, run.seed);
-  decoder.set_idle_expert(leaves_expert_idle(run), run.program.touch_idle_expert);
+  decoder.set_idle_experts(leaves_expert_idle(run) ? run.program.idle_experts : 0,
+                           run.program.touch_idle_expert);
   check_target(run.program.fault, decoder.parameters(), decoder.buffers());
   std::unique_ptr<Ddp> wrapper;
   if (run.program.wrapper.kind == "ddp") {

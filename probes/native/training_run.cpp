@@ -82,15 +82,25 @@ void TrainingRun::step(std::int64_t step) {
     const auto time = watch_.run();
     journal_.move_to(step, 0);
     for (const auto& trainee : trainees_) trainee->start_step(step);
-    for (std::int64_t micro = 0; micro < run_.micro_steps; ++micro) micro_step(step, micro);
+    const std::int64_t micro_steps = micro_steps_of(step);
+    for (std::int64_t micro = 0; micro < micro_steps; ++micro) micro_step(step, micro);
     optimize();
   }
   serve_front();
 }
 
+// What is left over at the end of an epoch makes a shorter last step. Losses are divided as if it
+// were a whole one, as minimind's scripts do.
+std::int64_t TrainingRun::micro_steps_of(std::int64_t step) const {
+  const std::int64_t remainder = run_.program.remainder;
+  return remainder > 0 && step + 1 == run_.steps ? remainder : run_.micro_steps;
+}
+
 bool TrainingRun::runs_unsynchronised(std::int64_t micro) const {
   const std::string& policy = run_.program.wrapper.options.no_sync;
-  return policy == "all" || (policy == "all_but_last" && micro + 1 < run_.micro_steps);
+  if (policy == "all_but_whole") return micro + 1 < run_.micro_steps;
+  return policy == "all" ||
+         (policy == "all_but_last" && micro + 1 < micro_steps_of(journal_.step()));
 }
 
 void TrainingRun::micro_step(std::int64_t step, std::int64_t micro) {

@@ -33,6 +33,7 @@ class TrainingRun {
   void serve_front();
   std::optional<Want> next_want();
   void answer(const Want& want);
+  std::int64_t micro_steps_of(std::int64_t step) const;
   bool runs_unsynchronised(std::int64_t micro) const;
 
   RunRecord run_;

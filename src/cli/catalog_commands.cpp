@@ -5,9 +5,10 @@
 #include <filesystem>
 
 #include "cli/commands.h"
+#include "cli/listing.h"
+#include "cli/output.h"
 #include "model/errors.h"
 #include "model/json/catalog.h"
-#include "reports/text.h"
 #include "scenario/catalog.h"
 #include "scenario/load.h"
 
@@ -19,27 +20,6 @@ std::vector<Scenario> selected(const CommandLine& line, const Host& host) {
   Selection selection = line.selection;
   if (selection.empty()) selection.all = true;
   return select(load_catalog(scenario_directory(line, host)), selection);
-}
-
-std::string arm_list(const Scenario& scenario) {
-  std::string text;
-  for (const Arm& arm : scenario.arms) {
-    const Outcome outcome = arm.expect.outcome.value_or(Outcome::consistent);
-    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", arm.name, name_of(outcome));
-  }
-  return text;
-}
-
-std::string as_table(const std::vector<Scenario>& scenarios) {
-  std::size_t width = 0;
-  for (const Scenario& scenario : scenarios) width = std::max(width, scenario.name.size());
-  std::string text;
-  for (const Scenario& scenario : scenarios) {
-    text += fmt::format("{:<{}}  {} rank{}  {}\n", scenario.name, width, scenario.ranks,
-                        scenario.ranks == 1 ? " " : "s", arm_list(scenario));
-    text += fmt::format("{:<{}}  {}\n", "", width, printable(scenario.description));
-  }
-  return text + fmt::format("{} scenario{}\n", scenarios.size(), scenarios.size() == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -62,7 +42,8 @@ ExitCode list_command(const CommandLine& line, const Host& host) {
   if (line.format == "json") {
     print(catalog_to_json(scenarios) + "\n");
   } else if (line.format == "console") {
-    print(as_table(scenarios));
+    SkipReasons reasons(host, line.python, rank_binary(host));
+    print(listing_of(scenarios, reasons, console_options(line, host).width));
   } else {
     throw UsageError("--list knows the formats console and json");
   }

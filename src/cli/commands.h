@@ -33,6 +33,9 @@ ExitCode version_command();
 // program, the source tree.
 std::string scenario_directory(const CommandLine& line, const Host& host);
 
+// gradcheck-rank lies beside this program, built or installed; GRADCHECK_RANK overrides.
+std::string rank_binary(const Host& host);
+
 // Standard output, for the commands whose text is not a report.
 void print(const std::string& text);
 

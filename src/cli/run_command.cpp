@@ -15,11 +15,6 @@
 namespace gradcheck {
 namespace {
 
-// gradcheck-rank lies beside this program, built or installed; GRADCHECK_RANK overrides.
-std::string rank_binary(const Host& host) {
-  return host.env("GRADCHECK_RANK").value_or(host.executable_directory + "/gradcheck-rank");
-}
-
 std::string in_words(const Overrides& overrides) {
   std::string text;
   if (overrides.ranks) text += fmt::format("ranks={} ", *overrides.ranks);
@@ -94,6 +89,10 @@ RunOptions run_options(const CommandLine& line, const std::vector<std::string>& 
 }
 
 }  // namespace
+
+std::string rank_binary(const Host& host) {
+  return host.env("GRADCHECK_RANK").value_or(host.executable_directory + "/gradcheck-rank");
+}
 
 ExitCode run_command(const CommandLine& line, const std::vector<std::string>& argv,
                      const Host& host) {

@@ -105,6 +105,7 @@ Expect overwritten(const Expect& base, const Expect& change) {
   overwrite(result.causes, change.causes);
   overwrite(result.raises, change.raises);
   overwrite(result.max_abs, change.max_abs);
+  overwrite(result.as_reference, change.as_reference);
   overwrite(result.logp, change.logp);
   return result;
 }
@@ -120,7 +121,8 @@ Expect expected_for(const Expect& expect, int ranks, std::string_view dtype) {
 
 bool demands_something(const Expect& expect) {
   return expect.outcome || expect.differed || expect.of || expect.wrong || expect.raises ||
-         expect.max_abs || expect.logp || !expect.codes.empty() || !expect.causes.empty();
+         expect.max_abs || expect.as_reference || expect.logp || !expect.codes.empty() ||
+         !expect.causes.empty();
 }
 
 std::string contradiction_in(const Expect& expect) {
@@ -135,7 +137,8 @@ std::string contradiction_in(const Expect& expect) {
   return expect.outcome == Outcome::consistent ? contradiction_of_consistent(expect) : "";
 }
 
-std::string misfit_of(const Arm& arm, int ranks, std::int64_t steps) {
+std::string misfit_of(const Arm& arm, int scenario_ranks, std::int64_t steps) {
+  const int ranks = arm.ranks.value_or(scenario_ranks);
   const std::string dtype = arm.program.native ? arm.program.native->dtype : "";
   const Expect expect = expected_for(arm.expect, ranks, dtype);
   std::string problem;

@@ -47,6 +47,11 @@ std::string misfit_of_k3(const NativeProgram& program) {
 // Chunks of a fused loss know nothing of each other, and Liger's loses what it is not passed.
 std::string misfit_of_fused(const NativeProgram& program) {
   if (program.loss != "fused") return "";
+  if (program.logits != LogitOptions()) {
+    return "loss \"fused\" does not know logits: temperature, softcap and scale are read by "
+           "\"dense\" "
+           "and \"chunked\"";
+  }
   for (const Objective& objective : program.objectives) {
     if (objective.name == "sigmoid" || objective.name == "kto") continue;
     return "loss \"fused\" has no " + part("objectives: name", objective.name);
@@ -79,11 +84,22 @@ std::string misfit_of_critic(const NativeProgram& program) {
          " needs";
 }
 
+constexpr std::int64_t kExpertsOfMixture = 4;  // minimind_moe's
+
 std::string misfit_of_experts(const NativeProgram& program) {
-  if (program.model == "minimind_moe") return "";
+  if (program.model == "minimind_moe") {
+    if (program.idle_experts < kExpertsOfMixture) return "";
+    return "idle_experts " + std::to_string(program.idle_experts) + " leaves none of the " +
+           std::to_string(kExpertsOfMixture) + " experts that " + part("model", program.model) +
+           " declares";
+  }
   const std::string model = part("model", program.model) + " has no experts";
   if (program.idle_expert != "never") return model + ": idle_expert must be \"never\"";
-  return program.touch_idle_expert ? "" : model + ": touch_idle_expert must be true";
+  if (program.idle_experts != 1) return model + ", which idle_experts is about";
+  if (!program.touch_idle_expert) return model + ": touch_idle_expert must be true";
+  return program.balance_share == NativeProgram().balance_share
+             ? ""
+             : model + ", which balance_share is about";
 }
 
 // A key that only some trainers read, and whether the program sets it.
@@ -107,6 +123,8 @@ constexpr TrainerKey kTrainerKeys[] = {
     {"epochs", "grpo agent ppo", [](const NativeProgram& p) { return p.epochs != 1; }},
     {"kl_limit", "ppo", [](const NativeProgram& p) { return p.kl_limit != 0; }},
     {"count_items", "sft", [](const NativeProgram& p) { return p.count_items; }},
+    {"logits", "kto dpo sft grpo agent ppo",
+     [](const NativeProgram& p) { return p.logits != LogitOptions(); }},
     {"loss \"fused\"", "kto dpo", [](const NativeProgram& p) { return p.loss == "fused"; }},
 };
 
@@ -140,6 +158,9 @@ std::string misfit_of_roll_out(const NativeProgram& program) {
   if (program.labels == "all_masked")
     return "roll_out needs completions on every rank, not labels "
            "\"all_masked\"";
+  if (program.logits != LogitOptions()) {
+    return "roll_out has a temperature of its own and does not know logits";
+  }
   const bool outside = program.roll_out->log_softmax == "outside";
   if (outside && program.roll_out->autocast == "none") {
     return "roll_out: log_softmax \"outside\" needs an autocast other than \"none\"";

@@ -17,7 +17,8 @@ constexpr NativePart kModels[] = {
     {"qwen3_tiny_untied", "two Qwen3 layers, untied head: 25 tensors"},
     {"qwen2_tiny_untied", "two Qwen2 layers, biases and no q/k norm, untied head: 27 tensors"},
     {"minimind", "minimind's dense model, tied head: 90 tensors"},
-    {"minimind_untied", "the same with a head of its own: 91 tensors"},
+    {"minimind_real_tables", "the same with rotary tables of the original's size, 25.2 MB"},
+    {"minimind_untied", "minimind's dense model with a head of its own: 91 tensors"},
     of_trainer("critic", "minimind_critic", "minimind's critic, tied head: 92 tensors"),
     of_trainer("critic", "minimind_critic_untied",
                "minimind's critic with a head that no loss uses: 93 tensors"),
@@ -135,6 +136,7 @@ constexpr NativePart kIdleExpert[] = {
 constexpr NativePart kNoSync[] = {
     {"none", "every micro-step is synchronised"},
     {"all_but_last", "only the last micro-step is synchronised"},
+    {"all_but_whole", "only the last one of a whole window is: a remainder never"},
     {"all", "no micro-step is synchronised"},
 };
 constexpr NativePart kHooks[] = {
@@ -142,6 +144,8 @@ constexpr NativePart kHooks[] = {
     {"allreduce", "LibTorch's all-reduce hook"},
     {"fp16_compress", "LibTorch's hook that reduces in half precision"},
     {"sum", "a hook that sums and forgets to divide"},
+    {"power_sgd", "matrices as reduced factors of low rank: equal on all ranks, not the mean"},
+    {"power_sgd_unreduced", "the same, but the factors are not reduced"},
 };
 constexpr NativePart kFaultKinds[] = {
     {"raise", "throws an exception", FaultNeeds::phase},

@@ -149,6 +149,13 @@ struct LogProbArm {
   LogProbReading reading;
 };
 
+// Rank 0's parameters after the last step beside those of the reference's rank 0.
+struct ReferenceWeights {
+  std::string arm;
+  std::int64_t equal = 0;  // bit for bit
+  std::int64_t compared = 0;
+};
+
 struct ArmReport {
   std::string name;
   Outcome outcome = Outcome::error;
@@ -180,6 +187,8 @@ struct ArmReport {
   std::vector<std::string> notes;
   // Those that were a test. Their outcome, findings and causes are among the arm's.
   std::vector<LogProbArm> logp;
+  // Of native arms with a reference that has run; not in the JSON report, whose notes say it.
+  std::optional<ReferenceWeights> reference_weights;
   // Of `compare`: ranks against each other, then against the reference where there is one.
   std::vector<DumpReading> dumps;
 };

@@ -30,7 +30,7 @@ struct WrapperOptions {
   bool gradient_as_bucket_view = false;
   bool static_graph = false;
   std::string no_sync = "none";      // none | all_but_last | all: micro-steps run under no_sync
-  std::string hook = "none";         // communication hook: none | sum
+  std::string hook = "none";         // communication hook
   bool optimize_ddp = true;          // the compiler splits graphs that run inside the wrapper
   std::vector<std::string> ignored;  // names of parameters and buffers that it leaves alone
   friend bool operator==(const WrapperOptions&, const WrapperOptions&) = default;
@@ -54,6 +54,14 @@ struct Critic {
   std::string model;
   std::string path;  // its own way through its wrapper
   friend bool operator==(const Critic&, const Critic&) = default;
+};
+
+// What log-probs make of a model's logits; its reference model does the same.
+struct LogitOptions {
+  double temperature = 1;  // logits are divided by it, last
+  double softcap = 0;      // softcap · tanh(logits / softcap); 0: none
+  double scale = 1;        // multiplies the matrix product, first
+  friend bool operator==(const LogitOptions&, const LogitOptions&) = default;
 };
 
 // What a policy-gradient program does between sampling and its update: completions are sampled from
@@ -88,7 +96,11 @@ struct NativeProgram {
   std::string rewards = "distinct";   // distinct | equal | equal_on_rank_0
   std::string reference = "noisy";    // noisy | equal: against the policy's first weights
   std::string idle_expert = "never";  // never | on_rank_1 | always: ranks that leave expert 0 idle
+  std::int64_t idle_experts = 1;      // how many that are, expert 0 first
   bool touch_idle_expert = true;      // adds an idle expert as 0 · Σ parameters
+  double balance_share = 0.01;        // of the experts' balancing term in the loss
+  LogitOptions logits;
+  std::int64_t remainder = 0;  // micro-steps of the last step; 0: as many as of the others
   std::optional<Critic> critic;
   std::optional<RollOut> roll_out;  // unset: completions are made up, no log-prob is recorded
   std::int64_t epochs = 1;          // steps on the same data
@@ -156,6 +168,8 @@ struct Expect {
   std::vector<std::string> causes;  // each must be among the causes
   std::optional<RaisesExpectation> raises;
   std::optional<Band> max_abs;
+  // Whether rank 0 ends with the weights of its arm's reference, bit for bit.
+  std::optional<bool> as_reference;
   std::optional<LogProbExpectation> logp;
   std::vector<ExpectOverride> when;  // laid over it in order: model/expectation.h
 };
@@ -167,8 +181,9 @@ struct ExpectOverride {
 
 struct Arm {
   std::string name;
-  Program program;        // the scenario's program with `change` merged in
-  std::string reference;  // name of the arm it is compared with; empty: none
+  Program program;           // the scenario's program with `change` merged in
+  std::string reference;     // name of the arm it is compared with; empty: none
+  std::optional<int> ranks;  // of this arm, whatever the others have
   Expect expect;
 };
 

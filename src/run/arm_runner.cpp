@@ -11,6 +11,7 @@
 #include "model/errors.h"
 #include "run/job_report.h"
 #include "run/native_arm.h"
+#include "run/skip_reasons.h"
 #include "verdict/judge.h"
 
 namespace gradcheck {
@@ -64,13 +65,6 @@ std::string nccl_reason(const ReadyPacket& ready) {
   return "the native lab runs on Gloo only";
 }
 
-bool needs_nccl(const Scenario& scenario, const NativeProgram& program) {
-  for (const std::string& need : scenario.needs) {
-    if (need == "nccl" || need == "gpu") return true;
-  }
-  return program.backend == "nccl";
-}
-
 }  // namespace
 
 ArmRunner::ArmRunner(const Host& host, const InterruptWatch& interrupt, ArmOptions options)
@@ -109,9 +103,11 @@ void ArmRunner::judge_native(const Scenario& scenario, const Arm& arm, const std
                              ArmReport& report) {
   ArmEvidence evidence = run_native_arm(
       zygote(), {scenario, arm, run_id, host_.temporary_directory, interrupt_, options_.progress});
-  adopt(report, judge({evidence.reader.table(), scenario.plan, evidence.payloads.views,
-                       scenario.steps, scenario.micro_steps, true, options_.all_tensors,
-                       std::nullopt, evidence.payloads.log_probs}));
+  JudgeInput input{evidence.reader.table(), scenario.plan,        evidence.payloads.views,
+                   scenario.steps,          scenario.micro_steps, true,
+                   options_.all_tensors,    std::nullopt,         evidence.payloads.log_probs};
+  input.remainder = arm.program.native->remainder;
+  adopt(report, judge(input));
   if (!evidence.reader.table().refused().empty()) blame_ourselves(report.headline, report);
   const auto steps = static_cast<std::size_t>(scenario.steps);
   const bool judged =
@@ -119,7 +115,7 @@ void ArmRunner::judge_native(const Scenario& scenario, const Arm& arm, const std
   if (judged && arm.program.native->roll_out && evidence.payloads.log_probs.size() < steps) {
     blame_ourselves("the roll-outs of some steps left no log-probs", report);
   }
-  hold_against_earlier_arms(scenario, evidence.reader.table(), report);
+  hold_against_earlier_arms(scenario, arm, evidence.reader.table(), report);
 }
 
 // A job of several worlds is as good as the worst of them, which then speaks for it.
@@ -148,14 +144,20 @@ void ArmRunner::judge_command(const Scenario& scenario, const std::string& run_i
   if (!ended) bad_exit_ = bad_exit(evidence);
 }
 
-void ArmRunner::hold_against_earlier_arms(const Scenario& scenario, const EvidenceTable& table,
-                                          ArmReport& report) {
-  if (std::exchange(batches_scenario_, scenario.name) != scenario.name) batches_.clear();
+void ArmRunner::hold_against_earlier_arms(const Scenario& scenario, const Arm& arm,
+                                          const EvidenceTable& table, ArmReport& report) {
+  if (std::exchange(batches_scenario_, scenario.name) != scenario.name) {
+    batches_.clear();
+    weights_.clear();
+  }
   BatchDigests batches = batches_of(table);
   if (const auto difference = batches_differ(batches_, batches)) {
     blame_ourselves(*difference + ": arms of a scenario must run on the same data", report);
   }
   batches_.merge(batches);
+  const FinalWeights& own = weights_[arm.name] = final_weights(table);
+  const auto reference = weights_.find(arm.reference);
+  if (reference != weights_.end()) compare_weights(own, *reference, report);
 }
 
 // What went wrong on our side says nothing about the program: no expectation can be met by it.
@@ -165,7 +167,9 @@ void ArmRunner::blame_ourselves(const std::string& sentence, ArmReport& report) 
   tool_failed_ = true;
 }
 
-ArmReport ArmRunner::run(const Scenario& scenario, const Arm& arm, const std::string& run_id) {
+ArmReport ArmRunner::run(const Scenario& every_arm, const Arm& arm, const std::string& run_id) {
+  Scenario scenario = every_arm;
+  scenario.ranks = arm.ranks.value_or(scenario.ranks);
   const auto start = Clock::now();
   ArmReport report;
   describe_program(scenario, arm, report);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "run/command_program.h"
 #include "run/host.h"
 #include "run/interrupt.h"
+#include "run/reference_weights.h"
 
 namespace gradcheck {
 
@@ -44,8 +46,8 @@ class ArmRunner {
   void judge_native(const Scenario& scenario, const Arm& arm, const std::string& run_id,
                     ArmReport& report);
   void judge_command(const Scenario& scenario, const std::string& run_id, ArmReport& report);
-  void hold_against_earlier_arms(const Scenario& scenario, const EvidenceTable& table,
-                                 ArmReport& report);
+  void hold_against_earlier_arms(const Scenario& scenario, const Arm& arm,
+                                 const EvidenceTable& table, ArmReport& report);
   void blame_ourselves(const std::string& sentence, ArmReport& report);
   Zygote& zygote();
 
@@ -60,6 +62,7 @@ class ArmRunner {
   bool tool_failed_ = false;      // in the arm that is running
   std::string batches_scenario_;  // whose arms `batches_` belongs to
   BatchDigests batches_;
+  std::map<std::string, FinalWeights> weights_;  // of its arms, by name
 };
 
 }  // namespace gradcheck

@@ -124,6 +124,12 @@ class Stages {
 
 // --- steps
 
+// The last step of an epoch may have fewer.
+std::int64_t micro_steps_of(const JudgeInput& input, const StepFacts& step) {
+  const bool last = step.step + 1 == input.steps;
+  return last && input.remainder > 0 ? input.remainder : input.micro_steps;
+}
+
 void check_micro_steps(const StepFacts& step, std::int64_t micro_steps, FindingSet& findings) {
   const auto ran = static_cast<std::int64_t>(step.micros.size());
   if (ran > 0 && ran != micro_steps) {
@@ -149,7 +155,7 @@ void check_one_step(const Context& context, NameId model, const StepFacts& step,
     findings.add({604, name, "", step.step, step.stepped,
                   fmt::format("step {} was taken, but no gradient of it was recorded", step.step)});
   }
-  if (context.input.native) check_micro_steps(step, context.input.micro_steps, findings);
+  if (context.input.native) check_micro_steps(step, micro_steps_of(context.input, step), findings);
   if (!skipped_by_some(step)) return;
   findings.add(
       {804, name, "", step.step, step.skipped,

@@ -139,13 +139,24 @@ std::string check_raises(const ArmReport& arm, const Expect& expect) {
   return arm.ranks.empty() ? "no rank is known to have raised" : "";
 }
 
+std::string check_reference(const ArmReport& arm, const Expect& expect) {
+  if (!expect.as_reference) return {};
+  if (!arm.reference_weights) return "expected a reference's weights, but there are none";
+  const auto& [reference, equal, compared] = *arm.reference_weights;
+  const bool same = compared > 0 && equal == compared;
+  if (compared > 0 && same == *expect.as_reference) return {};
+  return fmt::format("expected rank 0 to end with {} weights {} arm {}, saw {} of {} equal",
+                     *expect.as_reference ? "the" : "other", *expect.as_reference ? "of" : "than",
+                     reference, equal, compared);
+}
+
 std::string first_mismatch(const ArmReport& arm, const Expect& expect,
                            const ExpectationContext& context) {
   for (const std::string& mismatch :
        {check_count("in the inventory", expect.of, arm.totals.inventory),
         check_count("differed", expect.differed, arm.totals.differed),
         check_count("wrong", expect.wrong, arm.totals.wrong), check_raises(arm, expect),
-        check_codes(arm, expect), check_causes(arm, expect),
+        check_codes(arm, expect), check_causes(arm, expect), check_reference(arm, expect),
         check_log_probs(arm, expect, context.overridden),
         context.overridden ? std::string() : check_band(arm, expect)}) {
     if (!mismatch.empty()) return mismatch;

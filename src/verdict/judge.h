@@ -31,6 +31,7 @@ struct JudgeInput {
   // goodbye have complete evidence only if it is 0.
   std::optional<int> program_status = std::nullopt;
   std::span<const LogProbSet> log_probs = {};  // of a job that handed some over
+  std::int64_t remainder = 0;  // native: micro-steps of the last step; 0: as many as of the others
 };
 
 // Evidence to answer: plan, ladder, audit, findings, causes, outcome (verdicts.md). Pure.

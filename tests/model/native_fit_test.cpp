@@ -99,11 +99,40 @@ TEST(NativeFit, NamesACriticAndTheTrainerThatHasNone) {
   EXPECT_THAT(misfit_after([](NativeProgram& p) { p.trainer = "ppo"; }), HasSubstr("critic"));
 }
 
+TEST(NativeFit, RefusesMoreIdleExpertsThanAreDeclared) {
+  const auto idle = [](std::int64_t experts) {
+    return misfit_after([&](NativeProgram& p) {
+      p.model = "minimind_moe";
+      p.idle_experts = experts;
+    });
+  };
+  EXPECT_EQ(idle(3), "");
+  EXPECT_THAT(idle(4), AllOf(HasSubstr("idle_experts 4"), HasSubstr("model \"minimind_moe\"")));
+}
+
+TEST(NativeFit, KeepsLogitOptionsFromWhatDoesNotReadThem) {
+  const auto capped = [](auto change) {
+    return misfit_after([&](NativeProgram& p) {
+      p.logits.softcap = 5;
+      change(p);
+    });
+  };
+  EXPECT_EQ(capped([](NativeProgram&) {}), "");
+  EXPECT_THAT(capped([](NativeProgram& p) { p.loss = "fused"; }),
+              AllOf(HasSubstr("loss \"fused\""), HasSubstr("logits")));
+  EXPECT_THAT(capped([](NativeProgram& p) { p.trainer = "gkd"; }),
+              AllOf(HasSubstr("trainer \"gkd\""), HasSubstr("logits")));
+}
+
 TEST(NativeFit, NamesAModelWithoutExpertsAndTheKeyAboutThem) {
   EXPECT_THAT(misfit_after([](NativeProgram& p) { p.idle_expert = "always"; }),
               AllOf(HasSubstr("model \"qwen3_0_6b\""), HasSubstr("idle_expert")));
   EXPECT_THAT(misfit_after([](NativeProgram& p) { p.touch_idle_expert = false; }),
               HasSubstr("touch_idle_expert"));
+  EXPECT_THAT(misfit_after([](NativeProgram& p) { p.idle_experts = 2; }),
+              AllOf(HasSubstr("model \"qwen3_0_6b\""), HasSubstr("idle_experts")));
+  EXPECT_THAT(misfit_after([](NativeProgram& p) { p.balance_share = 0; }),
+              AllOf(HasSubstr("model \"qwen3_0_6b\""), HasSubstr("balance_share")));
 }
 
 std::string misfit_of_roll_out(const std::function<void(NativeProgram&)>& change) {
@@ -141,6 +170,8 @@ TEST(NativeFit, NamesARollOutAndWhatItCannotGoWith) {
                 p.labels = "all_masked";
               }),
               AllOf(HasSubstr("roll_out"), HasSubstr("labels \"all_masked\"")));
+  EXPECT_THAT(misfit_of_roll_out([](NativeProgram& p) { p.logits.scale = 2; }),
+              AllOf(HasSubstr("roll_out"), HasSubstr("logits")));
   EXPECT_THAT(misfit_of_roll_out([](NativeProgram& p) { p.roll_out->log_softmax = "outside"; }),
               AllOf(HasSubstr("log_softmax"), HasSubstr("autocast")));
 }

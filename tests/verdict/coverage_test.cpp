@@ -58,6 +58,22 @@ TEST(Coverage, FewerMicroStepsThanAskedForAreInconclusive) {
   EXPECT_EQ(judge({run.table(), rules, none, 1, 3, false}).outcome, Outcome::consistent);
 }
 
+TEST(Coverage, OnlyTheLastStepMayBeShorterWhereTheProgramSaysSo) {
+  Recipe recipe;
+  recipe.micros = 2;
+  const MadeUpRun run(recipe);
+  const std::vector<PlanRule> rules;
+  const PayloadViews none;
+  JudgeInput last{run.table(), rules, none, 1, 3};
+  last.remainder = 2;
+  EXPECT_EQ(judge(last).outcome, Outcome::consistent);
+  last.remainder = 1;
+  EXPECT_EQ(judge(last).outcome, Outcome::inconclusive);
+  JudgeInput first{run.table(), rules, none, 2, 3};
+  first.remainder = 2;
+  EXPECT_EQ(judge(first).outcome, Outcome::inconclusive);
+}
+
 TEST(Coverage, StepSkippedBySomeRanksOnlyIsAScalerMismatch) {
   Recipe recipe;
   recipe.edit = [](EvidenceTable& table) {

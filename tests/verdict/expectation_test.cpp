@@ -183,6 +183,34 @@ Expect log_probs_expected(Outcome outcome, const LogProbExpectation& logp) {
   return expect;
 }
 
+std::string reason_with_weights(bool expected, std::int64_t equal, std::int64_t compared) {
+  ArmReport arm = bypassed();
+  arm.reference_weights = ReferenceWeights{"alone", equal, compared};
+  Expect expect = bypass_expected();
+  expect.as_reference = expected;
+  apply_expectation(arm, expect, {});
+  EXPECT_EQ(arm.verdict == Verdict::pass, arm.reason.empty());
+  return arm.reason;
+}
+
+TEST(Expectation, WeightsAreThoseOfTheReferenceOrNot) {
+  EXPECT_EQ(reason_with_weights(true, 90, 90), "");
+  EXPECT_EQ(reason_with_weights(false, 0, 90), "");
+  EXPECT_EQ(reason_with_weights(true, 89, 90),
+            "expected rank 0 to end with the weights of arm alone, saw 89 of 90 equal");
+  EXPECT_EQ(reason_with_weights(false, 90, 90),
+            "expected rank 0 to end with other weights than arm alone, saw 90 of 90 equal");
+}
+
+TEST(Expectation, WeightsThatWereNotComparedAreNeitherEqualNorOthers) {
+  for (const bool expected : {true, false}) {
+    EXPECT_NE(reason_with_weights(expected, 0, 0), "");
+    Expect expect = bypass_expected();
+    expect.as_reference = expected;
+    EXPECT_EQ(verdict_of(bypassed(), expect), Verdict::fail);
+  }
+}
+
 TEST(Expectation, LogProbsThatNobodyRecordedAreNoPass) {
   LogProbExpectation logp;
   logp.bitwise = true;

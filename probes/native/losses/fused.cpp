@@ -18,17 +18,41 @@ std::uint64_t bytes_of_parameter(const at::Tensor& parameter) {
   return static_cast<std::uint64_t>(parameter.numel()) * parameter.element_size();
 }
 
+// The chunk's rows of a batch.
+struct Rows {
+  at::Tensor targets, completed;  // [n, T−1]
+
+  Rows(const FusedBatch& batch, const FusedChunk& chunk)
+      : targets(batch.sequences.tokens.narrow(1, 1, batch.sequences.completed.size(1))
+                    .index_select(0, chunk.rows)),
+        completed(batch.sequences.completed.index_select(0, chunk.rows)) {}
+
+  at::Tensor hidden(const at::Tensor& all, const FusedChunk& chunk) const {
+    return all.narrow(1, 0, targets.size(1)).index_select(0, chunk.rows);
+  }
+  // Of float32 logits, as log_softmax(logits.float()).
+  at::Tensor token_log_probs(const at::Tensor& logits) const {
+    return log_probs_from_logits(logits.to(accumulate_type(logits)), targets);
+  }
+  at::Tensor sums(const at::Tensor& log_probs) const { return (log_probs * completed).sum(-1); }
+};
+
+at::Tensor reference_log_probs(const FusedReference& reference, const Rows& rows,
+                               const FusedChunk& chunk) {
+  const at::NoGradGuard no_grad;
+  const at::Tensor hidden = rows.hidden(reference.hidden, chunk);
+  return rows.sums(rows.token_log_probs(hidden.matmul(reference.head.t())));
+}
+
 ValueAndGradients run_chunk(const at::Tensor& hidden, const at::Tensor& head,
                             const FusedBatch& batch, const FusedChunk& chunk) {
-  const std::int64_t length = batch.sequences.completed.size(1);
-  const at::Tensor targets =
-      batch.sequences.tokens.narrow(1, 1, length).index_select(0, chunk.rows);
-  const at::Tensor completed = batch.sequences.completed.index_select(0, chunk.rows);
-  const auto inputs = {hidden.narrow(1, 0, length).index_select(0, chunk.rows), head};
+  const Rows rows(batch, chunk);
+  const auto inputs = {rows.hidden(hidden, chunk), head};
   return grad_and_value(inputs, [&](const std::vector<at::Tensor>& wrapped) {
     const at::Tensor logits = wrapped[0].matmul(wrapped[1].t());
-    const at::Tensor log_probs = log_probs_from_logits(logits.to(accumulate_type(logits)), targets);
-    const at::Tensor loss = chunk.loss((log_probs * completed).sum(-1));
+    const at::Tensor log_probs = rows.token_log_probs(logits);
+    const at::Tensor reference = reference_log_probs(batch.reference, rows, chunk);
+    const at::Tensor loss = chunk.loss(rows.sums(log_probs), reference);
     if (batch.split_graph) {
       split_graph({{wrapped[0]}, {logits, bytes_of_parameter(head)}, {log_probs}, {loss}});
     }

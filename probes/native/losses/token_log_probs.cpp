@@ -5,8 +5,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "probes/native/losses/log_probs.h"
-
 namespace gradcheck::native {
 namespace {
 
@@ -56,15 +54,18 @@ at::Tensor unpack(const at::Tensor& log_probs, const Packed& packed, const Seque
 }  // namespace
 
 at::Tensor token_log_probs(std::string_view loss, const at::Tensor& hidden, const at::Tensor& head,
-                           const Sequences& sequences) {
+                           const Sequences& sequences, const LogProbOptions& options) {
   const Packed packed = pack(sequences);
   const at::Tensor features = select(hidden, packed);
-  return unpack(find_loss(loss).log_probs(features, head, packed.targets, {}), packed, sequences);
+  return unpack(find_loss(loss).log_probs(features, head, packed.targets, options), packed,
+                sequences);
 }
 
-at::Tensor token_log_probs_from_logits(const at::Tensor& logits, const Sequences& sequences) {
+at::Tensor token_log_probs_from_logits(const at::Tensor& logits, const Sequences& sequences,
+                                       const LogProbOptions& options) {
   const Packed packed = pack(sequences);
-  return unpack(log_probs_from_logits(select(logits, packed), packed.targets), packed, sequences);
+  return unpack(log_probs_from_logits(select(logits, packed), packed.targets, options), packed,
+                sequences);
 }
 
 }  // namespace gradcheck::native

@@ -35,8 +35,8 @@ at::Tensor rotate(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& 
 Decoder::Decoder(const DecoderConfig& config, std::uint64_t seed, at::ScalarType dtype)
     : config_(config), dtype_(dtype), tensors_(make_tensors(config, seed, dtype)) {}
 
-void Decoder::set_idle_expert(bool idle, bool touched) {
-  idle_expert_ = idle;
+void Decoder::set_idle_experts(std::int64_t idle, bool touched) {
+  idle_experts_ = idle;
   touch_idle_ = touched;
 }
 
@@ -68,7 +68,9 @@ at::Tensor Decoder::attention(const LayerTensors& layer, const at::Tensor& x,
 
 at::Tensor Decoder::mlp(const LayerTensors& layer, const at::Tensor& x) const {
   if (!layer.router.defined()) return run_expert(layer.experts.front(), x);
-  return mix_experts(layer, x, {idle_expert_, touch_idle_});
+  const Mixture mixture = mix_experts(layer, x, {idle_experts_, touch_idle_});
+  *balance_ = balance_->defined() ? *balance_ + mixture.balance : mixture.balance;
+  return mixture.output;
 }
 
 Decoder::Rotation Decoder::rotation(std::int64_t length, at::ScalarType dtype) const {
@@ -93,6 +95,7 @@ at::Tensor Decoder::thinned(const at::Tensor& x) const {
 }
 
 at::Tensor Decoder::hidden(const at::Tensor& tokens) const {
+  balance_->reset();
   at::Tensor x = thinned(at::embedding(tensors_.embedding, tokens));
   const Rotation angles = rotation(tokens.size(1), x.scalar_type());
   for (const LayerTensors& layer : tensors_.layers) {

@@ -3,6 +3,7 @@
 #include <ATen/core/Generator.h>
 
 #include <cstdint>
+#include <memory>
 
 #include "probes/native/models/decoder_tensors.h"
 
@@ -22,15 +23,18 @@ class Decoder {
   // weight, before the value head. Requires: config.value_head.
   at::Tensor values(const at::Tensor& tokens) const;
 
+  // Σ over layers of the mixture's balancing term in the last forward; undefined without experts.
+  const at::Tensor& balance() const { return *balance_; }
+
   const at::Tensor& head() const { return tensors_.head; }  // [vocab, hidden]
   const DecoderConfig& config() const { return config_; }
   const ModelTensors& parameters() const { return tensors_.parameters; }
   const ModelTensors& buffers() const { return tensors_.buffers; }
 
-  // What routing does with expert 0 from now on, in every layer: an idle expert is never chosen.
+  // So many experts, expert 0 first, are idle from now on in every layer: never chosen.
   // `touched`: an idle expert is added as 0 · Σ parameters, minimind's rule, so that its gradients
   // are zero and not absent.
-  void set_idle_expert(bool idle, bool touched);
+  void set_idle_experts(std::int64_t idle, bool touched);
 
   // Dropout of the embeddings and of each layer's two outputs, in training mode only. Numbers come
   // from the seed last given, forward after forward.
@@ -57,7 +61,8 @@ class Decoder {
   DecoderConfig config_;
   at::ScalarType dtype_;
   DecoderTensors tensors_;
-  bool idle_expert_ = false;
+  std::shared_ptr<at::Tensor> balance_ = std::make_shared<at::Tensor>();
+  std::int64_t idle_experts_ = 0;
   bool touch_idle_ = true;
   double dropout_ = 0;
   bool training_ = true;

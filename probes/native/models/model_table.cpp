@@ -26,6 +26,11 @@ constexpr DecoderConfig untied(DecoderConfig config) {
   config.tied_head = false;
   return config;
 }
+constexpr DecoderConfig with_real_tables(DecoderConfig config) {
+  config.head_dim = 96;
+  config.positions = 32768;
+  return config;
+}
 constexpr DecoderConfig with_experts(DecoderConfig config) {
   config.experts = 4;
   config.mlp = 16;
@@ -36,7 +41,7 @@ constexpr DecoderConfig with_adapters(DecoderConfig config) {
   return config;
 }
 
-constexpr std::array<ModelRow, 9> kModels = {{
+constexpr std::array<ModelRow, 10> kModels = {{
     {"qwen3_0_6b", {}},
     {"qwen3_tiny_untied", {.layers = 2, .mlp = 32, .tied_head = false}},
     {"qwen2_tiny_untied",
@@ -50,6 +55,7 @@ constexpr std::array<ModelRow, 9> kModels = {{
     {"minimind_untied", untied(kMinimind)},
     {"minimind_critic", with_value_head(kMinimind, true)},
     {"minimind_critic_untied", with_value_head(kMinimind, false)},
+    {"minimind_real_tables", with_real_tables(kMinimind)},
     {"minimind_moe", with_experts(kMinimind)},
     {"minimind_lora", with_adapters(kMinimind)},
 }};
@@ -80,6 +86,7 @@ Decoder make_model(const std::string& name, const NativeProgram& program, std::u
     if (row.name != name) continue;
     DecoderConfig config = widened(row.config, program.hidden_size);
     if (program.vocab_size > 0) config.vocab = program.vocab_size;
+    config.logits = program.logits;
     return {config, seed, scalar_type(program.dtype)};
   }
   throw std::invalid_argument("unknown model " + name);

@@ -50,6 +50,18 @@ at::Tensor reference_log_probs(const Bench& bench, const Decoder& reference,
   return Forward(reference, bench.run.program.loss).sequence_log_probs(sequences);
 }
 
+FusedReference fused_reference(const Bench& bench, const Decoder& reference,
+                               const Sequences& sequences) {
+  bench.journal.enter("reference");
+  const at::NoGradGuard no_grad;
+  return {reference.hidden(sequences.tokens), reference.head()};
+}
+
+at::Tensor balanced(const Bench& bench, const at::Tensor& loss) {
+  const at::Tensor& balance = bench.policy.model().balance();
+  return balance.defined() ? loss + balance * bench.run.program.balance_share : loss;
+}
+
 std::vector<Objective> objectives_of(const NativeProgram& program) {
   if (!program.objectives.empty()) return program.objectives;
   const std::string_view owner = trainer_of(native_trainers(), program.trainer);

@@ -40,6 +40,14 @@ Decoder make_reference(const Bench& bench);
 at::Tensor reference_log_probs(const Bench& bench, const Decoder& reference,
                                const Sequences& sequences);
 
+// What a fused loss computes the reference's log-probs from, without gradients.
+FusedReference fused_reference(const Bench& bench, const Decoder& reference,
+                               const Sequences& sequences);
+
+// `loss` plus balance_share times the balancing term of the policy's last forward: what minimind's
+// trainers add where their model is a mixture of experts. `loss` itself where it is none.
+at::Tensor balanced(const Bench& bench, const at::Tensor& loss);
+
 // The program's objectives, or the trainer's own one.
 std::vector<Objective> objectives_of(const NativeProgram& program);
 

@@ -54,24 +54,27 @@ class DpoTrainer {
                                            bench_.run.program.batch_size, vocabulary(bench_));
     announce(bench_, digest_of(sequences));
     updates_ = step;
-    const at::Tensor reference = reference_log_probs(bench_, reference_, sequences);
-    bench_.journal.enter("forward");
-    return bench_.policy.run([&](const Forward& policy) {
-      if (bench_.run.program.loss == "fused") return fused(policy, reference, sequences);
-      return plain(policy, reference, sequences);
-    });
+    return bench_.run.program.loss == "fused" ? fused(sequences) : plain(sequences);
   }
 
  private:
-  at::Tensor plain(const Forward& policy, const at::Tensor& reference, const Sequences& sequences) {
-    const at::Tensor own = policy.sequence_log_probs(sequences);
-    record(own, reference);
-    PairLogProbs pairs = split_pairs(own, reference, sequences);
+  at::Tensor plain(const Sequences& sequences) {
+    const at::Tensor reference = reference_log_probs(bench_, reference_, sequences);
+    bench_.journal.enter("forward");
+    return bench_.policy.run([&](const Forward& policy) {
+      return of_log_probs(policy.sequence_log_probs(sequences), reference, sequences);
+    });
+  }
+
+  at::Tensor of_log_probs(const at::Tensor& policy, const at::Tensor& reference,
+                          const Sequences& sequences) {
+    record(policy, reference);
+    PairLogProbs pairs = split_pairs(policy, reference, sequences);
     if (uses("bco_pair")) {
       const at::Tensor reward = dpo_rewards(pairs, options_).mean();
       pairs.reward_mean = rewards_.add(gather_from(bench_, reward).mean());
     }
-    return dpo_loss(objectives_, pairs, options_);
+    return balanced(bench_, dpo_loss(objectives_, pairs, options_));
   }
 
   // DPO's ratio is to the reference. Where that is the policy itself, every margin is 0 and the
@@ -85,26 +88,31 @@ class DpoTrainer {
     record_log_probs(arrays, "native dpo", updates_, bench_.run, bench_.journal);
   }
 
-  at::Tensor fused(const Forward& policy, const at::Tensor& reference,
-                   const Sequences& sequences) const {
-    const std::int64_t pairs = reference.size(0) / 2;
-    std::vector<FusedChunk> chunks;
+  at::Tensor fused(const Sequences& sequences) const {
+    const FusedReference reference = fused_reference(bench_, reference_, sequences);
+    bench_.journal.enter("forward");
+    return bench_.policy.run([&](const Forward& policy) {
+      return policy.fused(sequences, reference, chunks(sequences.tokens.size(0) / 2));
+    });
+  }
+
+  // A pair each.
+  std::vector<FusedChunk> chunks(std::int64_t pairs) const {
+    std::vector<FusedChunk> made;
     for (std::int64_t pair = 0; pair < pairs; ++pair) {
       const at::Tensor rows = at::arange(pair, 2 * pairs, pairs, at::kLong);
-      const at::Tensor own_reference = reference.index_select(0, rows);
-      chunks.push_back({rows, [=, this](const at::Tensor& log_probs) {
-                          const at::Tensor ratio = log_probs - own_reference;
-                          const PairLogProbs one{ratio.narrow(0, 0, 1),
-                                                 ratio.narrow(0, 1, 1),
-                                                 at::zeros({1}),
-                                                 at::zeros({1}),
-                                                 {},
-                                                 {},
-                                                 {}};
-                          return dpo_loss(objectives_, one, options_) / pairs;
-                        }});
+      made.push_back({rows, [=, this](const at::Tensor& policy, const at::Tensor& reference) {
+                        const PairLogProbs one{policy.narrow(0, 0, 1),
+                                               policy.narrow(0, 1, 1),
+                                               reference.narrow(0, 0, 1),
+                                               reference.narrow(0, 1, 1),
+                                               {},
+                                               {},
+                                               {}};
+                        return dpo_loss(objectives_, one, options_) / pairs;
+                      }});
     }
-    return policy.fused(sequences, std::move(chunks));
+    return made;
   }
 
   bool uses(std::string_view name) const {

@@ -34,7 +34,7 @@ class GrpoTrainer {
     const at::Tensor loss = bench_.policy.run([&](const Forward& policy) {
       if (!sequences.completed.any().item<bool>()) return policy.logits(sequences.tokens).sum() * 0;
       batch.policy = scorer_.fresh(policy, sequences);
-      return grpo_loss(objectives_, batch);
+      return balanced(bench_, grpo_loss(objectives_, batch));
     });
     scorer_.record(sequences, old, batch.reference, updates);
     return loss;

@@ -26,8 +26,11 @@ class KtoTrainer {
 
   at::Tensor loss(std::int64_t step, std::int64_t micro) {
     const PreferenceBatch batch = next_batch(step, micro);
+    const bool fused = bench_.run.program.loss == "fused";
     KtoLogProbs all;
-    all.reference = reference_log_probs(bench_, reference_, batch.sequences);
+    FusedReference reference;
+    if (fused) reference = fused_reference(bench_, reference_, batch.sequences);
+    if (!fused) all.reference = reference_log_probs(bench_, reference_, batch.sequences);
     all.reference_kl = reference_log_probs(bench_, reference_, batch.kl);
     bench_.journal.enter("forward");
     return bench_.policy.run([&](const Forward& policy) {
@@ -37,7 +40,7 @@ class KtoTrainer {
       }
       const at::Tensor kl =
           kto_kl(all, [this](const at::Tensor& own) { return gather_from(bench_, own); });
-      if (bench_.run.program.loss == "fused") return fused(policy, all, batch, kl);
+      if (fused) return policy.fused(batch.sequences, reference, chunks(batch.desirable, kl));
       all.policy = policy.sequence_log_probs(batch.sequences);
       return weighted(all, batch.desirable, kl);
     });
@@ -64,21 +67,19 @@ class KtoTrainer {
   }
 
   // One sequence a chunk: Σ loss / B is the mean over the batch.
-  at::Tensor fused(const Forward& policy, const KtoLogProbs& all, const PreferenceBatch& batch,
-                   const at::Tensor& kl) const {
-    const std::int64_t size = batch.desirable.size(0);
+  std::vector<FusedChunk> chunks(const at::Tensor& desirable, const at::Tensor& kl) const {
+    const std::int64_t size = desirable.size(0);
     const double share = objectives_.front().weight / static_cast<double>(size);
-    std::vector<FusedChunk> chunks;
+    std::vector<FusedChunk> made;
     for (std::int64_t row = 0; row < size; ++row) {
-      const at::Tensor rows = at::full({1}, row, at::kLong);
-      const at::Tensor reference = all.reference.index_select(0, rows);
-      const double sign = batch.desirable[row].item<bool>() ? 1 : -1;
-      chunks.push_back({rows, [=, this](const at::Tensor& log_probs) {
-                          const at::Tensor margin = (log_probs - reference - kl) * options().beta;
-                          return (1 - (margin * sign).sigmoid()).sum() * share;
-                        }});
+      const double sign = desirable[row].item<bool>() ? 1 : -1;
+      made.push_back({at::full({1}, row, at::kLong),
+                      [=, this](const at::Tensor& policy, const at::Tensor& reference) {
+                        const at::Tensor margin = (policy - reference - kl) * options().beta;
+                        return (1 - (margin * sign).sigmoid()).sum() * share;
+                      }});
     }
-    return policy.fused(batch.sequences, std::move(chunks));
+    return made;
   }
 
   KtoOptions options() const {

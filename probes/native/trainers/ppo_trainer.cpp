@@ -71,8 +71,9 @@ class PpoTrainer {
     const at::Tensor loss = bench_.policy.run([&](const Forward& actor) {
       const at::Tensor now = scorer_.fresh(actor, batch);
       stop_early(old.log_probs - now.detach(), batch.completed);
-      return clipped_surrogate(now, old.log_probs, old.advantages, batch.completed) +
-             k3_to_reference(now, reference, batch.completed) * kReferenceShare;
+      return balanced(bench_,
+                      clipped_surrogate(now, old.log_probs, old.advantages, batch.completed) +
+                          k3_to_reference(now, reference, batch.completed) * kReferenceShare);
     });
     scorer_.record(batch, old.log_probs, reference, updates_);
     return loss;

@@ -23,7 +23,7 @@ at::Tensor sft_loss(const Bench& bench, const Sequences& batch) {
   bench.journal.enter("forward");
   return bench.policy.run([&](const Forward& policy) {
     if (!batch.completed.any().item<bool>()) return policy.logits(batch.tokens).sum() * 0;
-    return -policy.token_log_probs(batch).sum() / tokens;
+    return balanced(bench, -policy.token_log_probs(batch).sum() / tokens);
   });
 }
 

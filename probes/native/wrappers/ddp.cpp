@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "probes/native/snapshot/tensor_bytes.h"
+#include "probes/native/wrappers/comm_hooks.h"
 #include "probes/native/wrappers/reducer.h"
 
 namespace gradcheck::native {
@@ -63,7 +64,9 @@ WrapperRecord declare_wrapper(const std::string& model, const WrapperOptions& op
   record.kind = "ddp";
   record.group = "world";
   record.ignored = options.ignored;
-  if (options.hook == "fp16_compress") record.wire_dtype = "f16";
+  const HookPromise promise = promise_of_hook(options.hook);
+  record.wire_dtype = promise.wire_dtype;
+  record.reduce = promise.reduce;
   record.hook = options.hook == "none" ? "" : options.hook;
   record.buffers = options.broadcast_buffers ? "broadcast_before_forward" : "undeclared";
   record.find_unused = options.find_unused_parameters;

@@ -24,9 +24,11 @@ Forward::Forward(const Decoder& model, std::string loss, Features hidden, Featur
       split_graph_(split_graph) {}
 
 at::Tensor Forward::token_log_probs(const Sequences& sequences) const {
-  if (logits_) return token_log_probs_from_logits(logits_(sequences.tokens), sequences);
+  const LogitOptions& logits = model_.config().logits;
+  const LogProbOptions options{logits.temperature, logits.softcap, logits.scale};
+  if (logits_) return token_log_probs_from_logits(logits_(sequences.tokens), sequences, options);
   const at::Tensor hidden = hidden_(sequences.tokens);
-  return native::token_log_probs(loss_, hidden, model_.head(), sequences);
+  return native::token_log_probs(loss_, hidden, model_.head(), sequences, options);
 }
 
 at::Tensor Forward::sequence_log_probs(const Sequences& sequences) const {
@@ -39,9 +41,11 @@ at::Tensor Forward::logits(const at::Tensor& tokens) const {
 
 at::Tensor Forward::values(const at::Tensor& tokens) const { return values_(tokens); }
 
-at::Tensor Forward::fused(const Sequences& sequences, std::vector<FusedChunk> chunks) const {
+at::Tensor Forward::fused(const Sequences& sequences, FusedReference reference,
+                          std::vector<FusedChunk> chunks) const {
   const at::Tensor hidden = hidden_(sequences.tokens);
-  return fused_loss(hidden, model_.head(), {sequences, std::move(chunks), split_graph_});
+  return fused_loss(hidden, model_.head(),
+                    {sequences, std::move(reference), std::move(chunks), split_graph_});
 }
 
 }  // namespace gradcheck::native

@@ -27,7 +27,8 @@ class Forward {
   at::Tensor logits(const at::Tensor& tokens) const;  // [B, T, V]
   at::Tensor values(const at::Tensor& tokens) const;  // [B, T], a critic's
   // Sum of the chunks' losses, their gradients computed on the way (losses/fused.h).
-  at::Tensor fused(const Sequences& sequences, std::vector<FusedChunk> chunks) const;
+  at::Tensor fused(const Sequences& sequences, FusedReference reference,
+                   std::vector<FusedChunk> chunks) const;
 
  private:
   const Decoder& model_;

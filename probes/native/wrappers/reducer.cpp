@@ -11,31 +11,13 @@
 #include <utility>
 #include <vector>
 
+#include "probes/native/wrappers/comm_hooks.h"
+
 namespace gradcheck::native {
 namespace {
 
 constexpr std::size_t kFirstBucketBytes = std::size_t{1} << 20;
 constexpr std::size_t kBucketBytes = std::size_t{25} << 20;
-
-// Sums over the ranks and forgets to divide.
-class SumHook : public c10d::CppCommHookInterface<c10::intrusive_ptr<c10d::ProcessGroup>> {
- public:
-  using CppCommHookInterface::CppCommHookInterface;
-  c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
-    std::vector<at::Tensor> tensors = {bucket.getBufferRef()};
-    return state_->allreduce(tensors)->getFuture();
-  }
-};
-
-void add_hook(PeekReducer& reducer, const Group& group, const std::string& hook) {
-  if (hook == "allreduce") {
-    reducer.register_builtin_comm_hook(c10d::BuiltinCommHookType::ALLREDUCE);
-  }
-  if (hook == "fp16_compress") {
-    reducer.register_builtin_comm_hook(c10d::BuiltinCommHookType::FP16_COMPRESS);
-  }
-  if (hook == "sum") reducer.register_comm_hook(std::make_unique<SumHook>(group.processes));
-}
 
 // One bucket to begin with, because the true order of gradients is not known yet; only with unused
 // parameters, where buckets are never rebuilt, the usual limits.
@@ -106,7 +88,7 @@ ReducerPair make_reducer(const ModelTensors& parameters, const Group& group,
     pair.reducer->set_static_graph();
     pair.logger->set_static_graph();
   }
-  add_hook(*pair.reducer, group, options.hook);
+  register_hook(*pair.reducer, group, options.hook);
   return pair;
 }
 

@@ -63,12 +63,14 @@ Program changed_program(const Node& change, const Json& base) {
 }
 
 Arm arm_from(const Node& node, const Node& program) {
-  const ObjectNode object(node, {"name", "change", "reference", "expect"});
+  const ObjectNode object(node, {"name", "change", "reference", "ranks", "expect"});
   Arm arm;
   arm.name = object.require("name").identifier();
   const auto change = object.find("change");
   arm.program = change ? changed_program(*change, program.json()) : program_from(program);
   read_text(object, "reference", arm.reference);
+  read(object, "ranks", arm.ranks,
+       [](const Node& ranks) { return static_cast<int>(ranks.integer(1, kMaxRanks)); });
   arm.expect = expect_from(object.require("expect"));
   return arm;
 }
@@ -88,6 +90,21 @@ void refuse_bad_reference(const Node& node, const Arm& arm, const std::vector<Ar
   place.fail("there is no arm " + in_quotes(arm.reference) + did_you_mean(arm.reference, names));
 }
 
+// Weights are held against those of an arm that has run already, in our own lab.
+void refuse_bad_comparison(const Node& node, std::size_t index, const std::vector<Arm>& arms) {
+  const Arm& arm = arms[index];
+  if (arm.ranks && !arm.program.native) {
+    node.child("ranks", node.json()["ranks"]).fail("only native programs have ranks an arm");
+  }
+  if (!arm.expect.as_reference) return;
+  const Node place = node.child("expect", node.json()["expect"]);
+  const Arm* reference = find_arm(arms, arm.reference);
+  if (reference == nullptr) place.fail("'as_reference' needs a 'reference'");
+  if (reference >= &arm) place.fail("'as_reference' needs a 'reference' that runs before it");
+  if (arm.program.native && reference->program.native) return;
+  place.fail("'as_reference' is about native programs");
+}
+
 }  // namespace
 
 std::vector<Arm> arms_from(const Node& arms, const Node& program) {
@@ -99,8 +116,10 @@ std::vector<Arm> arms_from(const Node& arms, const Node& program) {
     if (find_arm(decoded, arm.name)) node.fail("there are two arms " + in_quotes(arm.name));
     decoded.push_back(std::move(arm));
   }
-  for (std::size_t i = 0; i < nodes.size(); ++i)
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
     refuse_bad_reference(nodes[i], decoded[i], decoded);
+    refuse_bad_comparison(nodes[i], i, decoded);
+  }
   return decoded;
 }
 

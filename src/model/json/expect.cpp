@@ -86,6 +86,8 @@ Expect fields_from(const ObjectNode& object) {
   read(object, "causes", expect.causes, [](const Node& node) { return list_of(node, cause_from); });
   read(object, "raises", expect.raises, raises_from);
   read(object, "max_abs", expect.max_abs, band_from);
+  read(object, "as_reference", expect.as_reference,
+       [](const Node& flag) { return flag.boolean(); });
   read(object, "logp", expect.logp, log_probs_from);
   if (!demands_something(expect)) object.node().fail("demands nothing");
   return expect;
@@ -110,7 +112,7 @@ ExpectOverride override_from(const Node& node, const Expect& base) {
   const ObjectNode object(node, {"ranks", "dtype", "expect"});
   const Node fields = object.require("expect");
   const ObjectNode expect(fields, {"outcome", "differed", "of", "wrong", "codes", "causes",
-                                   "raises", "max_abs", "logp"});
+                                   "raises", "max_abs", "as_reference", "logp"});
   ExpectOverride refinement{condition_from(object), fields_from(expect)};
   refuse_contradiction(fields, overwritten(base, refinement.expect));
   return refinement;
@@ -120,7 +122,7 @@ ExpectOverride override_from(const Node& node, const Expect& base) {
 
 Expect expect_from(const Node& node) {
   const ObjectNode object(node, {"outcome", "differed", "of", "wrong", "codes", "causes", "raises",
-                                 "max_abs", "logp", "when"});
+                                 "max_abs", "as_reference", "logp", "when"});
   Expect expect = fields_from(object);
   refuse_contradiction(node, expect);
   read(object, "when", expect.when, [&expect](const Node& list) {

@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::int64_t kMaxVocabulary = 1 << 20;
 constexpr std::int64_t kMaxEpochs = 64;
+constexpr std::int64_t kMaxExperts = 64;
+constexpr std::int64_t kMaxRemainder = 1024;
 
 void require_target(const ObjectNode& fault, FaultNeeds needs) {
   if (needs == FaultNeeds::phase) fault.require("phase");
@@ -173,6 +175,10 @@ const std::initializer_list<std::string_view> kKeys = {"model",
                                                        "roll_out",
                                                        "idle_expert",
                                                        "touch_idle_expert",
+                                                       "balance_share",
+                                                       "idle_experts",
+                                                       "logits",
+                                                       "remainder",
                                                        "critic",
                                                        "epochs",
                                                        "count_items",
@@ -180,6 +186,21 @@ const std::initializer_list<std::string_view> kKeys = {"model",
                                                        "grad_scale",
                                                        "kl_limit",
                                                        "fault"};
+
+LogitOptions logit_options_from(const Node& node) {
+  const ObjectNode object(node, {"temperature", "softcap", "scale"});
+  LogitOptions options;
+  read_number(object, "temperature", options.temperature);
+  if (!(options.temperature > 0)) object.require("temperature").fail("must be above 0");
+  read_weight(object, "softcap", options.softcap);
+  read_number(object, "scale", options.scale);
+  return options;
+}
+
+Json to_json(const LogitOptions& options) {
+  return {
+      {"temperature", options.temperature}, {"softcap", options.softcap}, {"scale", options.scale}};
+}
 
 void read_run_keys(const ObjectNode& object, NativeProgram& program) {
   read_part(object, "backend", program.backend, native_backends());
@@ -192,6 +213,7 @@ void read_run_keys(const ObjectNode& object, NativeProgram& program) {
   read_integer(object, "epochs", program.epochs, 1, kMaxEpochs);
   read_weight(object, "clip_norm", program.clip_norm);
   read_weight(object, "grad_scale", program.grad_scale);
+  read_integer(object, "remainder", program.remainder, 0, kMaxRemainder);
 }
 
 // What only some trainers or models read.
@@ -207,6 +229,9 @@ void read_trainer_keys(const ObjectNode& object, NativeProgram& program) {
   read_weight(object, "kl_limit", program.kl_limit);
   read_part(object, "idle_expert", program.idle_expert, native_idle_expert());
   read_flag(object, "touch_idle_expert", program.touch_idle_expert);
+  read_weight(object, "balance_share", program.balance_share);
+  read_integer(object, "idle_experts", program.idle_experts, 1, kMaxExperts);
+  read(object, "logits", program.logits, logit_options_from);
 }
 
 }  // namespace
@@ -257,6 +282,10 @@ Json to_json(const NativeProgram& program) {
                {"reference", program.reference},
                {"idle_expert", program.idle_expert},
                {"touch_idle_expert", program.touch_idle_expert},
+               {"balance_share", program.balance_share},
+               {"idle_experts", program.idle_experts},
+               {"logits", to_json(program.logits)},
+               {"remainder", program.remainder},
                {"epochs", program.epochs},
                {"count_items", program.count_items},
                {"clip_norm", program.clip_norm},

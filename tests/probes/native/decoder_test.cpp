@@ -128,7 +128,7 @@ TEST_F(DecoderModel, AdaptersLearnInBFirst) {
 TEST_F(DecoderModel, IdleExpertHasZeroGradientsIfTouchedAndNoneOtherwise) {
   for (const bool touched : {true, false}) {
     Decoder model = model_named("minimind_moe");
-    model.set_idle_expert(true, touched);
+    model.set_idle_experts(1, touched);
     model.logits(some_tokens()).square().mean().backward();
     for (const ModelTensor& tensor : model.parameters()) {
       if (tensor.name.find("experts.0.") == std::string::npos) continue;

@@ -21,7 +21,8 @@ struct Problem {
   Sequences sequences;
   at::Tensor hidden;
   at::Tensor head;
-  at::Tensor reference;  // sequence log-probs
+  FusedReference reference;
+  at::Tensor reference_log_probs;  // of sequences, by the dense form
 };
 
 Problem make_problem(std::int64_t vocabulary = 40) {
@@ -33,7 +34,11 @@ Problem make_problem(std::int64_t vocabulary = 40) {
   problem.sequences = make_pairs({5, 0, 0, 0}, 2 * kPairs, vocabulary);
   problem.hidden = draw({2 * kPairs, problem.sequences.tokens.size(1), 8});
   problem.head = draw({vocabulary, 8});
-  problem.reference = draw({2 * kPairs}) - 30;
+  problem.reference = {draw({2 * kPairs, problem.sequences.tokens.size(1), 8}),
+                       draw({vocabulary, 8})};
+  problem.reference_log_probs =
+      token_log_probs("dense", problem.reference.hidden, problem.reference.head, problem.sequences)
+          .sum(-1);
   return problem;
 }
 
@@ -48,11 +53,11 @@ PairLogProbs split(const at::Tensor& policy, const at::Tensor& reference) {
 FusedBatch fused_batch(const Problem& problem) {
   FusedBatch batch;
   batch.sequences = problem.sequences;
+  batch.reference = problem.reference;
   for (std::int64_t pair = 0; pair < kPairs; ++pair) {
     const at::Tensor rows = at::arange(pair, 2 * kPairs, kPairs, at::kLong);
-    const at::Tensor reference = problem.reference.index_select(0, rows);
-    batch.chunks.push_back({rows, [reference](const at::Tensor& log_probs) {
-                              return dpo_loss({{"sigmoid", 1}}, split(log_probs, reference), {}) /
+    batch.chunks.push_back({rows, [](const at::Tensor& policy, const at::Tensor& reference) {
+                              return dpo_loss({{"sigmoid", 1}}, split(policy, reference), {}) /
                                      kPairs;
                             }});
   }
@@ -76,7 +81,8 @@ Result evaluate_form(const std::string& form, const Problem& problem,
                      const std::string& objective) {
   return evaluate(problem, [&](const at::Tensor& hidden, const at::Tensor& head) {
     const at::Tensor policy = token_log_probs(form, hidden, head, problem.sequences).sum(-1);
-    return dpo_loss({{objective, 1}}, split(policy, problem.reference), {.label_smoothing = 0.1});
+    return dpo_loss({{objective, 1}}, split(policy, problem.reference_log_probs),
+                    {.label_smoothing = 0.1});
   });
 }
 
@@ -102,7 +108,7 @@ TEST_F(FusedLoss, EqualsDenseAndChunkedInValueAndGradient) {
   const auto plain = [&](const std::string& form) {
     return evaluate(problem, [&](const at::Tensor& hidden, const at::Tensor& head) {
       const at::Tensor policy = token_log_probs(form, hidden, head, problem.sequences).sum(-1);
-      return dpo_loss({{"sigmoid", 1}}, split(policy, problem.reference), {});
+      return dpo_loss({{"sigmoid", 1}}, split(policy, problem.reference_log_probs), {});
     });
   };
   expect_equal(fused, plain("dense"));
@@ -120,6 +126,16 @@ INSTANTIATE_TEST_SUITE_P(Objectives, DpoForms,
                                            "nca_pair", "bco_pair", "sppo_hard", "aot",
                                            "aot_unpaired", "apo_zero", "apo_down", "discopop",
                                            "sft", "sigmoid_norm"));
+
+// Reference log-probs that need no gradient must not get one, though they are made inside.
+TEST_F(FusedLoss, LeavesTheReferenceAlone) {
+  Problem problem = make_problem();
+  problem.reference.head.requires_grad_(true);
+  const at::Tensor head = problem.head.clone().requires_grad_(true);
+  fused_loss(problem.hidden, head, fused_batch(problem)).backward();
+  EXPECT_TRUE(head.grad().defined());
+  EXPECT_FALSE(problem.reference.head.grad().defined());
+}
 
 TEST_F(FusedLoss, FiresNoHookOfItsInputsBeforeTheBackward) {
   const Problem problem = make_problem();

@@ -139,6 +139,31 @@ def test_item_count_is_the_mean_over_the_tokens_of_all_ranks(zygote: Zygote) -> 
     assert counted[0].digests("reduced") != means[0].digests("reduced")
 
 
+def router_gradients(evidence: RankEvidence) -> dict[str, str]:
+    return {
+        name: digest
+        for name, digest in evidence.digests("local").items()
+        if name.endswith("mlp.gate.weight")
+    }
+
+
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_balancing_term_is_added_by_the_trainers_of_mixtures(zygote: Zygote, trainer: str) -> None:
+    """minimind's own, but for distillation; those of TRL have no such term."""
+    if trainer == "critic":
+        pytest.skip("its model is no mixture")
+    what = program(
+        **({"model": "minimind_moe", "trainer": trainer, "batch_size": 32} | TRAINERS[trainer])
+    )
+    without, with_it = (
+        router_gradients(run_arm(zygote, 2, what | {"balance_share": share})[0])
+        for share in (0, 0.01)
+    )
+    changed = {name for name in without if without[name] != with_it[name]}
+    assert len(without) == 8
+    assert len(changed) == (8 if trainer in ("dpo", "sft", "grpo", "agent", "ppo") else 0)
+
+
 def operations(evidence: RankEvidence) -> list[str]:
     return [event["op"] for event in evidence.events("collective")]
 
@@ -158,3 +183,36 @@ def test_reference_neither_arms_nor_passes_the_wrapper(zygote: Zygote, trainer: 
     for one in run_arm(zygote, 2, what):
         assert [event["grad_mode"] for event in one.events("wrapper_forward")] == [True]
         assert len(one.events("buffers_broadcast")) == 1
+
+
+@pytest.mark.parametrize(("hook", "reductions"), [("power_sgd", 3), ("power_sgd_unreduced", 1)])
+def test_low_rank_factors_are_reduced_one_after_the_other(
+    zygote: Zygote, hook: str, reductions: int
+) -> None:
+    """Vectors, left factors, right factors; and the wrapper says that the result is no mean."""
+    for one in run_arm(zygote, 2, sft(options={"hook": hook})):
+        assert operations(one).count("all_reduce") == reductions
+        assert [(w["hook"], w["reduce"]) for w in one.of("wrapper")] == [(hook, "lossy")]
+
+
+def test_a_checkpoint_of_the_inner_module_has_its_own_names(zygote: Zygote) -> None:
+    """What is saved past the wrapper, no "module." before it, fits a model without a wrapper."""
+    wrapped = run_arm(zygote, 2, sft())[0]
+    alone = run_arm(zygote, 1, sft(path="direct", wrapper="none"))[0]
+    assert list(wrapped.digests("after")) == list(alone.digests("after"))
+    assert not any("module." in name for name in wrapped.digests("after"))
+
+
+def test_tables_of_real_size_cost_25_megabytes_a_forward(zygote: Zygote) -> None:
+    """As computed from their shape, and as measured at the process group."""
+    what = program(model="minimind_real_tables", trainer="sft")
+    computed = 2 * 32768 * 96 * 4
+    for one in run_arm(zygote, 2, what):
+        assert [event["bytes"] for event in one.events("buffers_broadcast")] == [computed]
+        broadcasts = [e for e in one.events("collective") if e["op"] == "broadcast"]
+        assert computed in [event["bytes"] for event in broadcasts]
+    what = program(
+        model="minimind_real_tables", trainer="sft", options={"broadcast_buffers": False}
+    )
+    for one in run_arm(zygote, 2, what):
+        assert one.events("buffers_broadcast") == []
