@@ -52,6 +52,10 @@ def wrapper(**options: Any) -> Patch:
     return {"wrapper": {"kind": "ddp", "options": options}}
 
 
+def sharded(kind: str, **options: Any) -> Patch:
+    return {"wrapper": {"kind": kind, "options": options}}
+
+
 SUM_HOOK = wrapper(hook="sum")
 EMBEDDING = "model.embed_tokens.weight"
 
@@ -192,6 +196,30 @@ SWITCHED_OFF = [
     ("scaler_overflow", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
     ("scaler_overflow", "unwrapped", {"path": "wrapped"}, 1, "consistent"),
     ("weights_after_k_steps", "unwrapped", {"path": "redirected"}, 1, "consistent"),
+    ("kto_liger_zero2", "unwrapped", fault("skip_reduction"), 1, "inconsistent"),
+    ("kto_liger_zero2", "redirected", fault("corrupt_reduction", rank=1), 1, "inconsistent"),
+    ("kto_liger_zero2", "redirected", fault("corrupt_shard", rank=1), 1, "inconsistent"),
+    ("kto_liger_zero2", "redirected", sharded("zero2", hook="sum"), 1, "inconsistent"),
+    ("kto_liger_zero2", "redirected", fault("skip_hook", tensor=EMBEDDING), 3, "inconclusive"),
+    ("kto_liger_zero2", "redirected", fault("skip_mark", tensor="reduced"), 3, "inconclusive"),
+    ("kto_liger_zero2", "redirected", {"data": "same"}, 3, "inconclusive"),
+    ("kto_liger_zero2", "redirected", {"loss_scale": 0}, 3, "inconclusive"),
+    ("kto_liger_zero3", "redirected", fault("corrupt_shard", rank=0), 1, "inconsistent"),
+    ("kto_liger_zero3", "redirected", {"path": "unwrapped"}, 3, "raised"),
+    ("kto_liger_zero3", "unwrapped", {"path": "redirected"}, 1, "consistent"),
+    ("kto_liger_fsdp1", "redirected", fault("skip_reduction"), 1, "inconsistent"),
+    ("kto_liger_fsdp1", "unwrapped", {"path": "redirected"}, 1, "consistent"),
+    ("kto_liger_fsdp2", "redirected", fault("corrupt_reduction", rank=0), 1, "inconsistent"),
+    ("kto_liger_fsdp2", "identity_alone", {"guard": "final"}, 1, "consistent"),
+    ("sharded_reduction_faults", "lost_rank", {"fault": None}, 1, "consistent"),
+    ("sharded_reduction_faults", "right", fault("corrupt_shard", rank=1), 1, "inconsistent"),
+    ("guard_single", "final", {"loss_scale": 0}, 3, "inconclusive"),
+    ("guard_ddp", "final", {"guard": "old"}, 1, "inconsistent"),
+    ("guard_ddp", "old", {"guard": "final"}, 1, "consistent"),
+    ("guard_zero2", "final", fault("skip_reduction"), 1, "inconsistent"),
+    ("guard_zero3", "final", {"guard": "never"}, 3, "raised"),
+    ("guard_fsdp1", "final", {"guard": "never"}, 3, "raised"),
+    ("guard_fsdp2", "final", {"guard": "identity_without_fsdp"}, 3, "raised"),
 ]
 
 

@@ -39,7 +39,7 @@ at::Tensor gather_from(const Bench& bench, const at::Tensor& own) {
 }
 
 Decoder make_reference(const Bench& bench) {
-  return bench.policy.model().perturbed_copy(kReferenceNoise, bench.run.seed + 1);
+  return bench.policy.perturbed_copy(kReferenceNoise, bench.run.seed + 1);
 }
 
 at::Tensor reference_log_probs(const Bench& bench, const Decoder& reference,
