@@ -104,7 +104,7 @@ TEST_F(RecorderOf, AFrozenParameterSaysSo) {
   EXPECT_EQ(last()["requires_grad"], true);
   ModelTensors frozen = {{"weight", at::zeros({2})}};
   const Faults none(std::nullopt, 0);
-  Recorder other("policy", frozen, buffers, front.journal(), none);
+  Recorder other("policy", frozen, buffers, {}, front.journal(), none);
   other.record_start();
   EXPECT_EQ(last()["requires_grad"], false);
 }
@@ -112,7 +112,7 @@ TEST_F(RecorderOf, AFrozenParameterSaysSo) {
 TEST_F(RecorderOf, AFrozenParameterHasNoGradientToRecord) {
   ModelTensors frozen = {{"weight", at::zeros({2})}};
   const Faults none(std::nullopt, 0);
-  Recorder other("policy", frozen, buffers, front.journal(), none);
+  Recorder other("policy", frozen, buffers, {}, front.journal(), none);
   other.record_local();
   EXPECT_EQ(front.lines().back()["tensors"], 0);
   other.record_reduced();
