@@ -175,6 +175,10 @@ std::vector<Part> header_parts(const ScenarioReport& scenario, const std::vector
     if (!text.empty()) parts.push_back({text, style});
   };
   if (scenario.control_not_run) add("control: not run", Style::yellow);
+  // Where files are compared the answer is a count, and there is one arm.
+  for (const ArmReport& arm : scenario.arms) {
+    if (!quiet && !arm.dumps.empty()) add(counts_text(arm), Style::plain);
+  }
   const std::string worst = worst_arm_text(scenario, quiet);
   add(worst, Style::plain);
   if (!scenario.arms.empty())

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/phrases.h"
+#include "reports/dump_text.h"
 #include "reports/log_prob_text.h"
 #include "reports/text.h"
 #include "reports/words.h"
@@ -198,6 +199,7 @@ void add_judged(Page& page, std::size_t indent, const ArmReport& arm) {
 
 void add_explanation(Page& page, std::size_t indent, const ArmReport& arm) {
   add_judged(page, indent, arm);
+  for (const DumpReading& reading : arm.dumps) add_dumps(page, indent, reading);
   const bool about_them = arm.probe == "files" || is_problem(arm.verdict);
   const bool wanted = about_them || page.options().verbosity > 0;
   if (!wanted) return;

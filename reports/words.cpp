@@ -25,6 +25,11 @@ std::int64_t left_over(const Totals& totals) {
 std::string main_count(const ArmReport& arm) {
   const Totals& totals = arm.totals;
   if (totals.compared == 0) return "nothing compared";
+  const bool against_reference = !arm.dumps.empty() && arm.dumps.back().against == "reference";
+  if (arm.world_size <= 1 && against_reference) {
+    const DumpReading& reading = arm.dumps.back();
+    return fmt::format("{}/{} off the reference", reading.outside, reading.tensors);
+  }
   if (arm.world_size > 1) return fmt::format("{}/{} differed", totals.differed, totals.inventory);
   return plural(totals.inventory, "tensor") + ", agreement not tested";
 }

@@ -32,6 +32,7 @@ def broken(folder: Path, name: str, native: Patch, arm: str, **top: Any) -> Path
     data.pop("$schema", None)
     data |= top
     kept = next(a for a in data["arms"] if a["name"] == arm)
+    kept.pop("reference", None)  # an arm that is gone
     change = kept.setdefault("change", {}).setdefault("native", {})
     removed = {k: v for k, v in native.items() if v is None}
     merge(data["program"]["native"], removed)
@@ -54,6 +55,10 @@ def wrapper(**options: Any) -> Patch:
 
 def sharded(kind: str, **options: Any) -> Patch:
     return {"wrapper": {"kind": kind, "options": options}}
+
+
+def roll_out(**changes: Any) -> Patch:
+    return {"roll_out": changes}
 
 
 SUM_HOOK = wrapper(hook="sum")
@@ -195,6 +200,26 @@ SWITCHED_OFF = [
     ("minimind_pretrain", "wrapped", wrapper(no_sync="all"), 1, "inconsistent"),
     ("scaler_overflow", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
     ("scaler_overflow", "unwrapped", {"path": "wrapped"}, 1, "consistent"),
+    ("dpo_policy_is_reference", "redirected", {"reference": "noisy"}, 1, "consistent"),
+    ("dpo_policy_is_reference", "redirected", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("logp_autocast", "outside_bf16", roll_out(log_softmax="inside"), 1, "consistent"),
+    ("logp_autocast", "inside_bf16", roll_out(log_softmax="outside"), 1, "inconsistent"),
+    ("logp_autocast", "inside_bf16", {"roll_out": None}, 1, "consistent"),
+    ("logp_autocast", "inside_fp16", roll_out(log_softmax="outside"), 1, "inconsistent"),
+    ("logp_ref_outside_autocast", "autocast", roll_out(autocast="none"), 1, "consistent"),
+    ("logp_ref_outside_autocast", "no_autocast", {"reference": "noisy"}, 1, "consistent"),
+    ("rollout_eval", "train_dropout", roll_out(dropout=0), 1, "consistent"),
+    ("rollout_eval", "eval", roll_out(dropout=0.1), 1, "inconsistent"),
+    ("debug_log_ratio", "inside", roll_out(log_softmax="outside"), 1, "inconsistent"),
+    ("nograd_module_rollout", "wrapped", {"path": "unwrapped"}, 1, "inconsistent"),
+    ("nograd_module_rollout", "wrapped", {"roll_out": None}, 1, "consistent"),
+    ("logp_temperature", "forgotten", roll_out(mistake="none"), 1, "consistent"),
+    ("logp_temperature", "matched", roll_out(mistake="temperature"), 1, "inconsistent"),
+    ("logp_shift", "shifted", roll_out(mistake="none"), 1, "consistent"),
+    ("logp_shift", "in_place", roll_out(mistake="shift"), 1, "inconsistent"),
+    ("logp_mask", "tools_counted", roll_out(mistake="none"), 1, "consistent"),
+    ("logp_mask", "tools_masked", roll_out(mistake="mask"), 1, "inconsistent"),
+    ("ppo_second_epoch", "in_place", roll_out(mistake="shift"), 1, "inconsistent"),
     ("weights_after_k_steps", "unwrapped", {"path": "redirected"}, 1, "consistent"),
     ("kto_liger_zero2", "unwrapped", fault("skip_reduction"), 1, "inconsistent"),
     ("kto_liger_zero2", "redirected", fault("corrupt_reduction", rank=1), 1, "inconsistent"),

@@ -17,7 +17,7 @@ namespace {
 // --list without a selection shows everything.
 std::vector<Scenario> selected(const CommandLine& line, const Host& host) {
   Selection selection = line.selection;
-  if (selection.names.empty() && selection.filter.empty()) selection.all = true;
+  if (selection.empty()) selection.all = true;
   return select(load_catalog(scenario_directory(line, host)), selection);
 }
 

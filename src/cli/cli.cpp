@@ -25,6 +25,8 @@ ExitCode dispatch(const std::vector<std::string>& argv, const Host& host) {
       return plan_command(line);
     case Command::logp:
       return logp_command(line, argv, host);
+    case Command::compare:
+      return compare_command(line, argv, host);
     case Command::list:
       return list_command(line, host);
     case Command::validate:

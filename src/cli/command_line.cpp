@@ -6,6 +6,8 @@
 #include <array>
 #include <string_view>
 
+#include "cli/about.h"
+#include "cli/compare_options.h"
 #include "cli/logp_options.h"
 #include "model/errors.h"
 #include "model/nearest.h"
@@ -14,27 +16,10 @@
 namespace gradcheck {
 namespace {
 
-constexpr std::array<std::string_view, 7> kCommands = {"run",  "exec",   "judge",  "plan",
-                                                       "logp", "report", "explain"};
+constexpr std::array<std::string_view, 8> kCommands = {"run",  "exec",    "judge",  "plan",
+                                                       "logp", "compare", "report", "explain"};
 // Part of the design, not of this version.
-constexpr std::array<std::string_view, 2> kLaterCommands = {"compare", "selftest"};
-
-constexpr const char* kAbout =
-    "gradcheck: do the ranks of a distributed training step agree, and is what they agree on "
-    "right?\n"
-    "\n"
-    "  gradcheck [run] --scenario NAME|PATH | --filter GLOB | --all   run scenarios\n"
-    "  gradcheck exec [-n N] [OPTIONS] -- COMMAND…                    check an unmodified job\n"
-    "  gradcheck judge DIR                                            judge kept evidence\n"
-    "  gradcheck plan DIR                                             what each tensor should be\n"
-    "  gradcheck logp --old FILE --new FILE | FILE…                   judge dumped log-probs\n"
-    "  gradcheck --list | --validate [FILE…]                          look, run nothing\n"
-    "  gradcheck report RUN.json [--format F] [--report F=PATH]       show a report again\n"
-    "  gradcheck explain CODE|CAUSE                                   what a finding means";
-
-constexpr const char* kFooter =
-    "Exit codes: 0 all as expected, 1 something failed, 2 usage or scenario error (nothing ran),\n"
-    "3 could not judge or could not write a report, 4 everything selected was skipped.";
+constexpr std::array<std::string_view, 1> kLaterCommands = {"selftest"};
 
 constexpr std::int64_t kMostSteps = 1'000'000'000;
 
@@ -62,6 +47,10 @@ void add_selection(CLI::App& app, CommandLine& line, RawOptions& raw) {
                  "Scenarios whose name matches; GLOB-NEG excludes")
       ->type_name("GLOB");
   app.add_flag("--all", line.selection.all, "Every scenario");
+  app.add_option("--tag", line.selection.tags,
+                 "Only scenarios with this tag, native or python (repeatable)")
+      ->type_name("TAG")
+      ->allow_extra_args(false);
   app.add_option("--arm", line.arms, "Only this arm (repeatable)")
       ->type_name("NAME")
       ->allow_extra_args(false);
@@ -343,6 +332,21 @@ CommandLine parse_logp(const std::vector<std::string>& arguments) {
   return line;
 }
 
+CommandLine parse_compare(const std::vector<std::string>& arguments) {
+  CLI::App app(kCompareAbout);
+  app.name("gradcheck compare");
+  CommandLine line;
+  RawOptions raw;
+  CompareWords words;
+  line.command = Command::compare;
+  add_compare(app, words);
+  add_output(app, line, raw);
+  if (!parsed(app, arguments, line)) return line;
+  take_output(raw, line);
+  line.compare = compare_options_from(words);
+  return line;
+}
+
 CommandLine parse_report(const std::vector<std::string>& arguments) {
   CLI::App app("Show a JSON report again, in any format");
   app.name("gradcheck report");
@@ -379,6 +383,7 @@ CommandLine parse_command_line(const std::vector<std::string>& arguments) {
   if (command == "judge") return parse_judge(rest);
   if (command == "plan") return parse_plan(rest);
   if (command == "logp") return parse_logp(rest);
+  if (command == "compare") return parse_compare(rest);
   if (command == "report") return parse_report(rest);
   if (command == "explain") return parse_explain(rest);
   if (std::find(kLaterCommands.begin(), kLaterCommands.end(), command) != kLaterCommands.end()) {

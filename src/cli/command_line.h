@@ -8,6 +8,7 @@
 #include "model/finding.h"
 #include "model/scenario.h"
 #include "reports/requests.h"
+#include "run/compare_runner.h"
 #include "run/job_arm.h"
 #include "run/log_prob_files.h"
 #include "scenario/catalog.h"
@@ -22,6 +23,7 @@ enum class Command : std::uint8_t {
   list,
   validate,
   logp,
+  compare,
   report,
   explain,
   help,
@@ -45,6 +47,8 @@ struct CommandLine {
 
   LogProbFiles log_prob_files;  // of logp
   LogProbConditions log_prob_conditions;
+
+  CompareOptions compare;  // of compare: what the files are and how they are held
 
   std::vector<std::string> files;  // of validate, report and judge
   std::string topic;               // of explain

@@ -20,6 +20,8 @@ ExitCode judge_command(const CommandLine& line, const std::vector<std::string>& 
                        const Host& host);
 ExitCode logp_command(const CommandLine& line, const std::vector<std::string>& argv,
                       const Host& host);
+ExitCode compare_command(const CommandLine& line, const std::vector<std::string>& argv,
+                         const Host& host);
 ExitCode plan_command(const CommandLine& line);
 ExitCode list_command(const CommandLine& line, const Host& host);
 ExitCode validate_command(const CommandLine& line, const Host& host);

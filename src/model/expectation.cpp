@@ -2,6 +2,7 @@
 #include "model/expectation.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "model/finding.h"
 #include "model/zygote.h"
@@ -40,6 +41,27 @@ std::string contradiction_in_counts(const Expect& expect) {
   if (!expect.of || differed + wrong <= *expect.of) return "";
   return "differed " + std::to_string(differed) + " and wrong " + std::to_string(wrong) +
          " are more than 'of' " + std::to_string(*expect.of) + "; a tensor is counted in one only";
+}
+
+std::string contradiction_in_band(const std::optional<Band>& band, std::string_view key) {
+  const bool empty = band && band->min && band->max && *band->min > *band->max;
+  return empty ? std::string(key) + ": min is above max" : "";
+}
+
+std::string contradiction_in_log_probs(const Expect& expect) {
+  if (!expect.logp) return "";
+  const LogProbExpectation& logp = *expect.logp;
+  for (const auto& [band, key] :
+       {std::pair(&logp.max_abs, "logp: max_abs"), std::pair(&logp.mean_abs, "logp: mean_abs"),
+        std::pair(&logp.reference, "logp: reference")}) {
+    if (std::string problem = contradiction_in_band(*band, key); !problem.empty()) return problem;
+  }
+  const bool wrong = logp.outcome == Outcome::inconsistent;
+  if (wrong && logp.bitwise == true) return "logp: what is equal bit for bit is not inconsistent";
+  if (wrong && expect.outcome == Outcome::consistent) {
+    return "an arm with inconsistent log-probs is never consistent";
+  }
+  return "";
 }
 
 std::string contradiction_of_consistent(const Expect& expect) {
@@ -83,6 +105,7 @@ Expect overwritten(const Expect& base, const Expect& change) {
   overwrite(result.causes, change.causes);
   overwrite(result.raises, change.raises);
   overwrite(result.max_abs, change.max_abs);
+  overwrite(result.logp, change.logp);
   return result;
 }
 
@@ -97,7 +120,7 @@ Expect expected_for(const Expect& expect, int ranks, std::string_view dtype) {
 
 bool demands_something(const Expect& expect) {
   return expect.outcome || expect.differed || expect.of || expect.wrong || expect.raises ||
-         expect.max_abs || !expect.codes.empty() || !expect.causes.empty();
+         expect.max_abs || expect.logp || !expect.codes.empty() || !expect.causes.empty();
 }
 
 std::string contradiction_in(const Expect& expect) {
@@ -105,8 +128,9 @@ std::string contradiction_in(const Expect& expect) {
   if (expect.raises && expect.outcome != Outcome::raised) {
     return "'raises' needs the outcome 'raised'";
   }
-  const Band band = expect.max_abs.value_or(Band{});
-  if (band.min && band.max && *band.min > *band.max) return "max_abs: min is above max";
+  std::string problem = contradiction_in_band(expect.max_abs, "max_abs");
+  if (problem.empty()) problem = contradiction_in_log_probs(expect);
+  if (!problem.empty()) return problem;
   if (std::string problem = contradiction_in_counts(expect); !problem.empty()) return problem;
   return expect.outcome == Outcome::consistent ? contradiction_of_consistent(expect) : "";
 }

@@ -22,6 +22,8 @@ constexpr CodeInfo kCodes[] = {
      "Build the same model on every rank; compare the configurations."},
     {104, error, "equal where each rank should differ",
      "Check what was declared rank-local: something makes it equal."},
+    {105, error, "tensors differ from the reference",
+     "Run both with the same seed, data and kernels; --tolerance says how close is close enough."},
     {201, error, "gradients were not reduced",
      "Compute the loss through the wrapper's forward, not on the inner module."},
     {202, error, "some gradients were not reduced",

@@ -60,6 +60,8 @@ std::string misfit_of_fused(const NativeProgram& program) {
     return "loss \"fused\" has no " + part("objectives: name", objective.name);
   }
   if (program.objectives.size() > 1) return "loss \"fused\" computes one of objectives only";
+  if (program.reference == "equal")
+    return "loss \"fused\" shows no log-probs to reference \"equal\"";
   if (program.label_smoothing != 0) return "loss \"fused\" loses label_smoothing";
   if (program.desirable_weight == program.undesirable_weight) return "";
   return "loss \"fused\" ignores desirable_weight and undesirable_weight";
@@ -139,6 +141,9 @@ constexpr TrainerKey kTrainerKeys[] = {
     {"labels \"one_sided\"", "kto", [](const NativeProgram& p) { return p.labels == "one_sided"; }},
     {"labels \"all_masked\"", "sft agent",
      [](const NativeProgram& p) { return p.labels == "all_masked"; }},
+    {"roll_out", "grpo agent ppo", [](const NativeProgram& p) { return p.roll_out.has_value(); }},
+    {"reference", "kto dpo grpo agent ppo",
+     [](const NativeProgram& p) { return p.reference != "noisy"; }},
     {"rewards", "grpo agent ppo", [](const NativeProgram& p) { return p.rewards != "distinct"; }},
     {"epochs", "grpo agent ppo", [](const NativeProgram& p) { return p.epochs != 1; }},
     {"kl_limit", "ppo", [](const NativeProgram& p) { return p.kl_limit != 0; }},
@@ -156,10 +161,38 @@ std::string misfit_of_keys(const NativeProgram& program) {
   return "";
 }
 
+std::string misfit_of_mistake(const NativeProgram& program) {
+  const RollOut& roll_out = *program.roll_out;
+  const std::string subject = part("roll_out: mistake", roll_out.mistake);
+  const std::string_view owner = trainer_of(native_mistakes(), roll_out.mistake);
+  if (!owner.empty() && owner != program.trainer) {
+    return subject + " belongs to " + part("trainer", owner) + ", not to " +
+           part("trainer", program.trainer);
+  }
+  const bool forgets = roll_out.mistake == "temperature";
+  return forgets && roll_out.temperature == 1 ? subject + " needs another temperature than 1" : "";
+}
+
+std::string misfit_of_roll_out(const NativeProgram& program) {
+  if (!program.roll_out) return "";
+  if (program.loss != "dense") {
+    return "roll_out needs whole logits, which " + part("loss", program.loss) + " does not make";
+  }
+  if (program.labels == "all_masked")
+    return "roll_out needs completions on every rank, not labels "
+           "\"all_masked\"";
+  const bool outside = program.roll_out->log_softmax == "outside";
+  if (outside && program.roll_out->autocast == "none") {
+    return "roll_out: log_softmax \"outside\" needs an autocast other than \"none\"";
+  }
+  return misfit_of_mistake(program);
+}
+
 using Rule = std::string (*)(const NativeProgram&);
 constexpr Rule kRules[] = {misfit_of_paths,   misfit_of_k3,    misfit_of_objective,
                            misfit_of_keys,    misfit_of_fused, misfit_of_critic,
-                           misfit_of_experts, misfit_of_batch, misfit_of_sharding};
+                           misfit_of_experts, misfit_of_batch, misfit_of_roll_out,
+                           misfit_of_sharding};
 
 }  // namespace
 

@@ -120,6 +120,25 @@ constexpr NativePart kRewards[] = {
     {"equal", "all of a group have the same reward: no advantage anywhere"},
     {"equal_on_rank_0", "rank 0's groups have no advantage"},
 };
+constexpr NativePart kReferences[] = {
+    {"noisy", "the policy's first weights with noise on them"},
+    {"equal", "the policy's first weights"},
+};
+constexpr NativePart kAutocast[] = {
+    {"none", "no autocast"},
+    {"bf16", "LibTorch's autocast in bfloat16, log_softmax as CUDA's policy has it"},
+    {"fp16", "logits rounded to half precision"},
+};
+constexpr NativePart kLogSoftmax[] = {
+    {"inside", "in the region, whose policy makes it float32"},
+    {"outside", "after the region, in the type of the logits"},
+};
+constexpr NativePart kMistakes[] = {
+    {"none", "old and new are made alike"},
+    {"temperature", "the update forgets the temperature that was sampled at"},
+    {"shift", "old stands one token late"},
+    of_trainer("agent", "mask", "tokens of tools count, to which the roll-out gave 0"),
+};
 constexpr NativePart kIdleExpert[] = {
     {"never", "tokens go where the router sends them"},
     {"on_rank_1", "rank 1 sends no token to expert 0"},
@@ -173,6 +192,10 @@ std::span<const NativePart> native_dtypes() { return kDTypes; }
 std::span<const NativePart> native_data() { return kData; }
 std::span<const NativePart> native_labels() { return kLabels; }
 std::span<const NativePart> native_rewards() { return kRewards; }
+std::span<const NativePart> native_references() { return kReferences; }
+std::span<const NativePart> native_autocast() { return kAutocast; }
+std::span<const NativePart> native_log_softmax() { return kLogSoftmax; }
+std::span<const NativePart> native_mistakes() { return kMistakes; }
 std::span<const NativePart> native_idle_expert() { return kIdleExpert; }
 std::span<const NativePart> native_no_sync() { return kNoSync; }
 std::span<const NativePart> native_hooks() { return kHooks; }

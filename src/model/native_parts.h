@@ -16,8 +16,8 @@ struct NativePart {
   std::string_view name;
   std::string_view summary;
   FaultNeeds needs = FaultNeeds::nothing;  // fault kinds only
-  // Objectives and models: the trainer that they are for alone. Trainers: the one whose objectives
-  // they compute.
+  // Objectives, models and mistakes: the trainer that they are for alone. Trainers: the one whose
+  // objectives they compute.
   std::string_view trainer;
 };
 
@@ -33,6 +33,10 @@ std::span<const NativePart> native_dtypes();
 std::span<const NativePart> native_data();
 std::span<const NativePart> native_labels();
 std::span<const NativePart> native_rewards();
+std::span<const NativePart> native_references();
+std::span<const NativePart> native_autocast();
+std::span<const NativePart> native_log_softmax();
+std::span<const NativePart> native_mistakes();
 std::span<const NativePart> native_idle_expert();
 std::span<const NativePart> native_no_sync();
 std::span<const NativePart> native_hooks();

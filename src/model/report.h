@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/dumps.h"
 #include "model/finding.h"
 #include "model/log_probs.h"
 #include "model/outcome.h"
@@ -19,7 +20,7 @@ namespace gradcheck {
 // otherwise. Doubles may be non-finite here; in JSON they become null.
 
 inline constexpr const char* kReportSchema = "report-1";
-inline constexpr int kReportSchemaMinor = 2;         // 1: arms[].probe; 2: arms[].logp
+inline constexpr int kReportSchemaMinor = 3;  // 1: arms[].probe; 2: arms[].logp; 3: arms[].dumps
 inline constexpr std::size_t kReportTensors = 1000;  // rows an arm, before `truncated`
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
@@ -179,6 +180,8 @@ struct ArmReport {
   std::vector<std::string> notes;
   // Those that were a test. Their outcome, findings and causes are among the arm's.
   std::vector<LogProbArm> logp;
+  // Of `compare`: ranks against each other, then against the reference where there is one.
+  std::vector<DumpReading> dumps;
 };
 
 struct ScenarioReport {

@@ -56,6 +56,19 @@ struct Critic {
   friend bool operator==(const Critic&, const Critic&) = default;
 };
 
+// What a policy-gradient program does between sampling and its update: completions are sampled from
+// the policy, the log-probs of then (old) and of the update's forward (new) are recorded.
+struct RollOut {
+  std::string autocast = "none";       // none | bf16 | fp16: of the policy, then and in the update
+  std::string log_softmax = "inside";  // inside | outside the update's region of autocast
+  bool eval = false;                   // samples and scores in evaluation mode
+  double dropout = 0;                  // of the policy in training mode; below 1
+  double temperature = 1;              // that logits are divided by
+  std::string mistake = "none";        // made on purpose (model/native_parts.h)
+  bool debug_log_ratio = false;        // minimind's line about new against old, on rank 0
+  friend bool operator==(const RollOut&, const RollOut&) = default;
+};
+
 // A program of the native lab. Names are those of model/native_parts.h.
 struct NativeProgram {
   std::string model;
@@ -74,15 +87,17 @@ struct NativeProgram {
   std::int64_t vocab_size = 0;        // overrides the model's; 0: as the model says
   std::string labels = "mixed";       // mixed | one_sided | all_masked
   std::string rewards = "distinct";   // distinct | equal | equal_on_rank_0
+  std::string reference = "noisy";    // noisy | equal: against the policy's first weights
   std::string idle_expert = "never";  // never | on_rank_1 | always: ranks that leave expert 0 idle
   bool touch_idle_expert = true;      // adds an idle expert as 0 · Σ parameters
   std::optional<Critic> critic;
-  std::int64_t epochs = 1;     // steps on the same data
-  bool count_items = false;    // divide by the tokens of all ranks, not of this one
-  double clip_norm = 0;        // of the reduced gradients; 0: none
-  double kl_limit = 0;         // mean KL beyond which a step counts nothing; 0: none
-  double grad_scale = 0;       // of a gradient scaler; 0: none
-  double label_smoothing = 0;  // at least 0, below 0.5
+  std::optional<RollOut> roll_out;  // unset: completions are made up, no log-prob is recorded
+  std::int64_t epochs = 1;          // steps on the same data
+  bool count_items = false;         // divide by the tokens of all ranks, not of this one
+  double clip_norm = 0;             // of the reduced gradients; 0: none
+  double kl_limit = 0;              // mean KL beyond which a step counts nothing; 0: none
+  double grad_scale = 0;            // of a gradient scaler; 0: none
+  double label_smoothing = 0;       // at least 0, below 0.5
   double desirable_weight = 1;
   double undesirable_weight = 1;
   std::optional<Fault> fault;
@@ -113,6 +128,17 @@ struct RaisesExpectation {
   std::vector<int> ranks;  // empty: every rank
 };
 
+// What every reading of log-probs of the arm must show; there must be one. Bands are shown, not
+// demanded, where options override the program.
+struct LogProbExpectation {
+  std::optional<Outcome> outcome;
+  std::optional<bool> bitwise;
+  std::string cause;              // the likeliest one; empty: any or none
+  std::optional<Band> max_abs;    // of new − old
+  std::optional<Band> mean_abs;   // mean |new − old|
+  std::optional<Band> reference;  // max |new − reference|
+};
+
 // Restricts an expectation to runs whose ranks or dtype match; an empty list matches all.
 struct Condition {
   std::vector<int> ranks;
@@ -131,6 +157,7 @@ struct Expect {
   std::vector<std::string> causes;  // each must be among the causes
   std::optional<RaisesExpectation> raises;
   std::optional<Band> max_abs;
+  std::optional<LogProbExpectation> logp;
   std::vector<ExpectOverride> when;  // laid over it in order: model/expectation.h
 };
 

@@ -110,8 +110,15 @@ void ArmRunner::judge_native(const Scenario& scenario, const Arm& arm, const std
   ArmEvidence evidence = run_native_arm(
       zygote(), {scenario, arm, run_id, host_.temporary_directory, interrupt_, options_.progress});
   adopt(report, judge({evidence.reader.table(), scenario.plan, evidence.payloads.views,
-                       scenario.steps, scenario.micro_steps, true, options_.all_tensors}));
+                       scenario.steps, scenario.micro_steps, true, options_.all_tensors,
+                       std::nullopt, evidence.payloads.log_probs}));
   if (!evidence.reader.table().refused().empty()) blame_ourselves(report.headline, report);
+  const auto steps = static_cast<std::size_t>(scenario.steps);
+  const bool judged =
+      report.outcome == Outcome::consistent || report.outcome == Outcome::inconsistent;
+  if (judged && arm.program.native->roll_out && evidence.payloads.log_probs.size() < steps) {
+    blame_ourselves("the roll-outs of some steps left no log-probs", report);
+  }
   hold_against_earlier_arms(scenario, evidence.reader.table(), report);
 }
 

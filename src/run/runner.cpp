@@ -8,6 +8,7 @@
 
 #include "launch/clock.h"
 #include "model/errors.h"
+#include "run/counterfactuals.h"
 #include "run/interrupt.h"
 #include "run/run_info.h"
 
@@ -103,6 +104,7 @@ class Runner {
       }
       report.arms.push_back(std::move(arm_report));
     }
+    tell_counterfactuals(scenario, report);
     report.title = title_of(scenario, report);
     report.duration_s = epoch_ ? 0 : seconds_since(start);
     return report;

@@ -71,15 +71,38 @@ std::vector<Scenario> named(const Catalog& catalog, const std::string& name) {
   return found;
 }
 
-std::vector<Scenario> filtered(const Catalog& catalog, const std::string& filter) {
+bool carries(const Scenario& scenario, const std::string& tag) {
+  const bool native = !scenario.arms.empty() && scenario.arms.front().program.native;
+  if (tag == (native ? "native" : "python")) return true;
+  return std::ranges::find(scenario.tags, tag) != scenario.tags.end();
+}
+
+bool carries_any(const Scenario& scenario, const std::vector<std::string>& tags) {
+  return tags.empty() || std::ranges::any_of(tags, [&scenario](const std::string& tag) {
+           return carries(scenario, tag);
+         });
+}
+
+std::string in_words(const std::vector<std::string>& tags) {
+  std::string text;
+  for (const std::string& tag : tags) text += (text.empty() ? "'" : " or '") + tag + "'";
+  return text;
+}
+
+// An empty filter takes every name, an empty list of tags every scenario.
+std::vector<Scenario> filtered(const Catalog& catalog, const std::string& filter,
+                               const std::vector<std::string>& tags) {
   if (!catalog.broken.empty()) throw catalog.broken.front().error;
   std::vector<Scenario> found;
-  std::ranges::copy_if(
-      catalog.scenarios, std::back_inserter(found),
-      [&filter](const Scenario& scenario) { return filter_match(filter, scenario.name); });
+  std::ranges::copy_if(catalog.scenarios, std::back_inserter(found), [&](const Scenario& scenario) {
+    return (filter.empty() || filter_match(filter, scenario.name)) && carries_any(scenario, tags);
+  });
   if (found.empty()) {
-    throw UsageError("no scenario matches the filter '" + filter +
-                     "'; `gradcheck --list` shows all");
+    std::string what;
+    if (!filter.empty()) what = " matches the filter '" + filter + "'";
+    if (!tags.empty()) what += (what.empty() ? "" : " and") + (" has the tag " + in_words(tags));
+    if (what.empty()) what = " lies in " + catalog.folder;
+    throw UsageError("no scenario" + what + "; `gradcheck --list` shows all");
   }
   return found;
 }
@@ -121,13 +144,15 @@ std::string base_name(const std::string& scenario_name) {
 }
 
 std::vector<Scenario> select(const Catalog& catalog, const Selection& selection) {
-  if (selection.names.empty() && selection.filter.empty() && !selection.all) {
-    throw UsageError("no scenario is selected; name one, or use --filter or --all");
+  if (selection.empty()) {
+    throw UsageError("no scenario is selected; name one, or use --filter, --tag or --all");
   }
   std::vector<Scenario> selected;
   for (const std::string& name : selection.names) add(selected, named(catalog, name));
-  if (!selection.filter.empty()) add(selected, filtered(catalog, selection.filter));
-  if (selection.all) add(selected, filtered(catalog, "*"));
+  const std::vector<std::string>& tags = selection.tags;
+  if (!selection.filter.empty()) add(selected, filtered(catalog, selection.filter, tags));
+  const bool tags_alone = selection.filter.empty() && !tags.empty();
+  if (selection.all || tags_alone) add(selected, filtered(catalog, "", tags));
   return selected;
 }
 

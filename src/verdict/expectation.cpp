@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <string_view>
 
@@ -65,6 +66,57 @@ std::string check_band(const ArmReport& arm, const Expect& expect) {
   return fmt::format("max_abs {:.3g} is outside its band", *arm.totals.max_abs);
 }
 
+std::string check_number(const char* what, const std::optional<Band>& band, double value) {
+  if (!band || inside(*band, value)) return {};
+  return fmt::format("{} {:.3g} is outside its band", what, value);
+}
+
+// Of the reference model; a pair that is missing is in no band.
+double distance_to_reference(const LogProbReading& reading) {
+  for (const LogProbPair& pair : reading.pairs) {
+    if (pair.name == "new - ref") return pair.max_abs;
+  }
+  return std::nan("");
+}
+
+std::string check_reading(const LogProbReading& reading, const LogProbExpectation& expect) {
+  if (expect.outcome && reading.outcome != *expect.outcome) {
+    return fmt::format("expected {}, saw {}", name_of(*expect.outcome), name_of(reading.outcome));
+  }
+  if (expect.bitwise && reading.bitwise != *expect.bitwise) {
+    return fmt::format("expected them to {}be equal bit for bit", *expect.bitwise ? "" : "not ");
+  }
+  const auto cause = reading.causes.empty() ? "none" : name_of(reading.causes.front().cause);
+  if (expect.cause.empty() || cause == expect.cause) return {};
+  return fmt::format("expected {} as their first cause, saw {}", expect.cause, cause);
+}
+
+std::string check_log_prob_bands(const LogProbReading& reading, const LogProbExpectation& expect) {
+  for (const std::string& mismatch :
+       {check_number("max |Δ|", expect.max_abs, reading.statistics.max_abs),
+        check_number("mean |Δ|", expect.mean_abs, reading.statistics.mean_abs),
+        check_number("max |new − ref|", expect.reference, distance_to_reference(reading))}) {
+    if (!mismatch.empty()) return mismatch;
+  }
+  return {};
+}
+
+// No reading shows nothing.
+std::string check_log_probs(const ArmReport& arm, const Expect& expect, bool overridden) {
+  if (!expect.logp) return {};
+  if (arm.logp.empty()) return "expected log-probs, but none were a test";
+  for (const LogProbArm& judged : arm.logp) {
+    std::string mismatch = check_reading(judged.reading, *expect.logp);
+    if (mismatch.empty() && !overridden) {
+      mismatch = check_log_prob_bands(judged.reading, *expect.logp);
+    }
+    if (!mismatch.empty()) {
+      return fmt::format("log-probs '{}' of step {}: {}", judged.name, judged.step, mismatch);
+    }
+  }
+  return {};
+}
+
 // Every named rank must have raised the text; without names, every rank.
 std::string check_raises(const ArmReport& arm, const Expect& expect) {
   if (!expect.raises) return {};
@@ -94,6 +146,7 @@ std::string first_mismatch(const ArmReport& arm, const Expect& expect,
         check_count("differed", expect.differed, arm.totals.differed),
         check_count("wrong", expect.wrong, arm.totals.wrong), check_raises(arm, expect),
         check_codes(arm, expect), check_causes(arm, expect),
+        check_log_probs(arm, expect, context.overridden),
         context.overridden ? std::string() : check_band(arm, expect)}) {
     if (!mismatch.empty()) return mismatch;
   }
@@ -142,7 +195,10 @@ void apply_expectation(ArmReport& arm, const Expect& expect, const ExpectationCo
 }
 
 bool needs_agreement(const Expect& expect, const ExpectationContext& context) {
-  return context.ranks == 1 && expected_outcome(resolve(expect, context)) == Outcome::inconsistent;
+  if (context.ranks > 1) return false;
+  const Expect wanted = resolve(expect, context);
+  const bool by_log_probs = wanted.logp && wanted.logp->outcome == Outcome::inconsistent;
+  return expected_outcome(wanted) == Outcome::inconsistent && !by_log_probs;
 }
 
 }  // namespace gradcheck

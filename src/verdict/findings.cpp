@@ -53,6 +53,9 @@ constexpr Next kNextSteps[] = {
      "Give the wrapper the group of all data-parallel ranks, if these are replicas."},
     {"reduction not judged", "Use --keep or --exact for more evidence, or more tensors and steps."},
     {"none of its tensors was recorded", "Look for agent errors among the notes; -v shows all."},
+    {"one rank's dump alone", "Give the dumps of all ranks, or another run's with --reference."},
+    {"the files hold no tensor", "Look at what wrote the files."},
+    {"not recorded at `reduced`", "Dump the named tensors after the reduction too."},
     {"not recorded at",
      "Look for agent errors among the notes, and what the named ranks left out."},
 };

@@ -64,7 +64,7 @@ struct ExpectationContext {
 void apply_expectation(ArmReport& arm, const Expect& expect, const ExpectationContext& context);
 
 // True if the arm expects ranks to disagree although only one runs: agreement cannot be tested, so
-// the runner skips the arm before it starts.
+// the runner skips the arm before it starts. Log-probs need no second rank.
 bool needs_agreement(const Expect& expect, const ExpectationContext& context);
 
 }  // namespace gradcheck

@@ -51,18 +51,22 @@ std::string place_of(const Set& set) {
 
 // A trainer's own old log-probs come from the program, and from the weights, that make the new
 // ones.
-bool is_own(std::string_view source) { return source.starts_with("trl "); }
+bool is_own(std::string_view source) {
+  return source.starts_with("trl ") || source.starts_with("native ");
+}
 
-LogProbConditions conditions_of(const LogProbSet& set) {
+// The lab makes both with one function, of logits of one shape.
+LogProbConditions conditions_of(const Context& context, const LogProbSet& set) {
   LogProbConditions conditions;
   if (is_own(set.source)) conditions.regime = Regime::same_stack;
+  if (context.input.native) conditions.regime = Regime::same_kernels;
   return conditions;
 }
 
-LogProbReading read(const LogProbSet& set) {
+LogProbReading read(const Context& context, const LogProbSet& set) {
   std::vector<LogProbShard> tests;
   std::copy_if(set.shards.begin(), set.shards.end(), std::back_inserter(tests), is_test);
-  return judge_log_probs(tests, conditions_of(set));
+  return judge_log_probs(tests, conditions_of(context, set));
 }
 
 // One finding a name and code: the first message, and where else it was so.
@@ -183,7 +187,7 @@ void judge_log_prob_sets(const Context& context, FindingSet& findings, ArmReport
     tell_missing(context.table(), set, findings);
     if (std::none_of(set.shards.begin(), set.shards.end(), is_test)) continue;
     tell_unwritten(set, findings);
-    arm.logp.push_back({set.step, set.name, set.source, read(set)});
+    arm.logp.push_back({set.step, set.name, set.source, read(context, set)});
     const LogProbArm& judged = arm.logp.back();
     gather(set, judged.reading, seen);
     // Of the others findings and scope tell.
@@ -201,8 +205,9 @@ void name_log_prob_causes(const Context& context, std::span<const LogProbArm> re
 }
 
 std::vector<std::string> log_probs_not_checked(const Context& context, const ArmReport& arm) {
-  if (context.input.native) return {};
-  if (context.input.log_probs.empty()) return {log_probs_not_seen(context.table())};
+  const bool none = context.input.log_probs.empty();
+  if (none && context.input.native) return {};
+  if (none) return {log_probs_not_seen(context.table())};
   std::vector<std::string> lines;
   for (const auto& [name, tally] : tallies(context)) add_lines(lines, name, tally);
   for (const LogProbArm& judged : arm.logp) {

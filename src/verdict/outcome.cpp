@@ -86,6 +86,16 @@ std::string wrong_text(const Context& context, const std::vector<GradientResult>
   return {};
 }
 
+// Of the first reading that is wrong, with its cause.
+std::string log_probs_text(const ArmReport& arm) {
+  for (const LogProbArm& judged : arm.logp) {
+    if (judged.reading.outcome != Outcome::inconsistent) continue;
+    return fmt::format("log-probs '{}' of step {}: {}", judged.name, judged.step,
+                       judged.reading.headline);
+  }
+  return {};
+}
+
 // The most specific thing that can be said in one clause.
 std::string inconsistent_text(const Context& context, const std::vector<GradientResult>& results,
                               const ArmReport& arm) {
@@ -102,6 +112,8 @@ std::string inconsistent_text(const Context& context, const std::vector<Gradient
   }
   const std::string wrong = wrong_text(context, results);
   const Finding* error = first_error(arm);
+  const bool by_log_probs = error != nullptr && error->code / 100 == 5;
+  if (wrong.empty() && by_log_probs) return log_probs_text(arm);
   return wrong.empty() && error != nullptr ? error->message : wrong;
 }
 

@@ -59,6 +59,53 @@ TEST(ArrayFile, AnyByteMayBeWrongAndAnyEndMissing) {
   }
 }
 
+TEST(ArrayFile, AnArchiveMayNotUnpackToMoreThanIsAllowed) {
+  const fuzz::Folder folder;
+  const std::string path = folder.path() + "/a.npz";
+  for (const Input& input : corpus()) {
+    if (input.name != "right-npz") continue;
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(input.bytes.data()) + 1,
+               static_cast<std::streamsize>(input.bytes.size() - 1));
+  }
+  EXPECT_NO_THROW(open_array_file(path));
+  EXPECT_NO_THROW(open_array_file(path, 10'000));
+  EXPECT_THROW(open_array_file(path, 10), InfrastructureError);
+}
+
+// "" where the text is read, otherwise why not.
+std::string refusal_of(const std::string& text, ArrayFile* file = nullptr) {
+  const fuzz::Folder folder;
+  const std::string path = folder.path() + "/a.jsonl";
+  std::ofstream(path) << text;
+  try {
+    ArrayFile read = open_array_file(path);
+    if (file != nullptr) *file = std::move(read);
+    return "";
+  } catch (const InfrastructureError& error) {
+    return error.what();
+  }
+}
+
+TEST(ArrayFile, ARowOfJsonMayBeEmpty) {
+  ArrayFile file;
+  const char* rows =
+      "{\"old\":[],\"tools\":[]}\n{\"old\":[-1,-2],\"tools\":[\"x\"]}\n{\"old\":[],\"more\":[]}\n";
+  ASSERT_EQ(refusal_of(rows, &file), "");
+  ASSERT_EQ(file.arrays.size(), 1U);  // `tools` and `more` are no lists of numbers
+  EXPECT_EQ(file.arrays.at("old").offsets, (std::vector<std::size_t>{0, 0, 2, 2}));
+}
+
+TEST(ArrayFile, ARowOfJsonMayNotLackWhatOthersHave) {
+  EXPECT_THAT(refusal_of("{\"old\":[-1]}\n{\"new\":[]}\n"), testing::HasSubstr("'old' is missing"));
+  EXPECT_THAT(refusal_of("{\"old\":[]}\n{\"old\":[-1]}\n{\"old\":[\"x\"]}\n"),
+              testing::HasSubstr("'old' is missing"));
+  EXPECT_THAT(refusal_of("{\"old\":[-1]}\n{\"old\":[-1],\"new\":[-1]}\n"),
+              testing::HasSubstr("'new' is missing in earlier rows"));
+  EXPECT_THAT(refusal_of("{\"old\":[],\"new\":[]}\n{\"new\":[-1]}\n{\"old\":[-1],\"new\":[1]}\n"),
+              testing::HasSubstr("'old' is missing in earlier rows"));
+}
+
 TEST(ArrayFile, ViewsLiveAsLongAsTheFile) {
   const fuzz::Folder folder;
   const std::string path = folder.path() + "/a.jsonl";

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 namespace gradcheck {
 namespace {
 
@@ -133,6 +135,52 @@ TEST(NativeFit, NamesAModelWithoutExpertsAndTheKeyAboutThem) {
               AllOf(HasSubstr("model \"qwen3_0_6b\""), HasSubstr("idle_expert")));
   EXPECT_THAT(misfit_after([](NativeProgram& p) { p.touch_idle_expert = false; }),
               HasSubstr("touch_idle_expert"));
+}
+
+std::string misfit_of_roll_out(const std::function<void(NativeProgram&)>& change) {
+  return misfit_after([&](NativeProgram& p) {
+    p.trainer = "grpo";
+    p.loss = "dense";
+    p.path = "wrapped";
+    p.roll_out = RollOut{};
+    change(p);
+  });
+}
+
+TEST(NativeFit, HasNothingAgainstARollOut) {
+  EXPECT_EQ(misfit_of_roll_out([](NativeProgram&) {}), "");
+  EXPECT_EQ(misfit_of_roll_out([](NativeProgram& p) {
+              p.roll_out->autocast = "bf16";
+              p.roll_out->log_softmax = "outside";
+            }),
+            "");
+}
+
+TEST(NativeFit, NamesARollOutAndTheTrainerThatHasNone) {
+  EXPECT_THAT(misfit_of_roll_out([](NativeProgram& p) { p.trainer = "dpo"; }),
+              AllOf(HasSubstr("roll_out"), HasSubstr("trainer \"dpo\"")));
+}
+
+TEST(NativeFit, NamesARollOutAndWhatItCannotGoWith) {
+  EXPECT_THAT(misfit_of_roll_out([](NativeProgram& p) {
+                p.loss = "chunked";
+                p.path = "redirected";
+              }),
+              AllOf(HasSubstr("roll_out"), HasSubstr("loss \"chunked\"")));
+  EXPECT_THAT(misfit_of_roll_out([](NativeProgram& p) {
+                p.trainer = "agent";
+                p.labels = "all_masked";
+              }),
+              AllOf(HasSubstr("roll_out"), HasSubstr("labels \"all_masked\"")));
+  EXPECT_THAT(misfit_of_roll_out([](NativeProgram& p) { p.roll_out->log_softmax = "outside"; }),
+              AllOf(HasSubstr("log_softmax"), HasSubstr("autocast")));
+}
+
+TEST(NativeFit, NamesAMistakeThatCannotBeMade) {
+  EXPECT_THAT(misfit_of_roll_out([](NativeProgram& p) { p.roll_out->mistake = "mask"; }),
+              AllOf(HasSubstr("mistake \"mask\""), HasSubstr("trainer \"agent\"")));
+  EXPECT_THAT(misfit_of_roll_out([](NativeProgram& p) { p.roll_out->mistake = "temperature"; }),
+              AllOf(HasSubstr("mistake \"temperature\""), HasSubstr("temperature than 1")));
 }
 
 }  // namespace

@@ -93,6 +93,27 @@ inline LogProbReading full_reading() {
   return reading;
 }
 
+inline DumpReading full_dumps() {
+  DumpReading reading;
+  reading.against = "reference";
+  reading.tolerance = "ulp=4";
+  reading.files = {{"local", 1001, "a/rank1.safetensors", 1002, 1003}};
+  reading.tensors = 1010;
+  reading.differed = 1011;
+  reading.outside = 1012;
+  reading.differing_elements = 1013;
+  reading.sign_of_zero_elements = 1014;
+  reading.nan_payload_elements = 1015;
+  reading.sign_changes = 1016;
+  reading.nonfinite_elements = 1017;
+  reading.max_ulps = 1018;
+  reading.max_norm = 10.125;
+  reading.ulps = {{1020, 1021, 1022}};
+  reading.clusters = {{"{0,1}{2,3}", 1023}};
+  reading.rows = {{"model.norm.weight", "{0}{1}", 1030, 1031, 10.25, 10.375, 1032, 1033}};
+  return reading;
+}
+
 inline ArmReport full_arm() {
   ArmReport arm;
   arm.name = "unwrapped";
@@ -115,7 +136,8 @@ inline ArmReport full_arm() {
   arm.finals = {160, 161, 162, 163, 164, 16.5};
   arm.events = {170, 171, 172, 173, 174, 175};
   fill_rows(arm);
-  arm.logp.push_back({3, "train", "gradcheck.log_probs", full_reading()});
+  arm.logp.push_back({1040, "train", "gradcheck.log_probs", full_reading()});
+  arm.dumps.push_back(full_dumps());
   return arm;
 }
 

@@ -122,7 +122,7 @@ TEST(ReportJson, KeysThatAreNotKnownAreIgnored) {
 
 TEST(ReportJson, SpellingsOfANewerMinorReadAsTheDefaultAndNeverAsAPass) {
   std::string text = report_to_json(full_report());
-  text = with(text, "\"schema_minor\": 2", "\"schema_minor\": 9");
+  text = with(text, "\"schema_minor\": 3", "\"schema_minor\": 9");
   text = with(text, "\"stale_hook\"", "\"cause_of_a_later_version\"");
   text = with(text, "\"SHAPE_DTYPE\": \"inconclusive\"", "\"SHAPE_DTYPE\": \"later\"");
   text = with(text, "\"GC201\"", "\"GC999\"");
@@ -135,7 +135,7 @@ TEST(ReportJson, SpellingsOfANewerMinorReadAsTheDefaultAndNeverAsAPass) {
 
 TEST(ReportJson, AReportOfVersion10HasNoProbeAndLoads) {
   std::string text =
-      with(report_to_json(full_report()), "\"schema_minor\": 2", "\"schema_minor\": 0");
+      with(report_to_json(full_report()), "\"schema_minor\": 3", "\"schema_minor\": 0");
   text = with(text, "\"probe\": \"python\",", "");
   EXPECT_EQ(report_from_json(text, "x.json").scenarios[0].arms[0].probe, "native");
 }

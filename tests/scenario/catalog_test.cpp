@@ -66,9 +66,12 @@ class CatalogTest : public testing::Test {
   fs::path folder_;
 };
 
-Selection named(std::vector<std::string> names) { return {std::move(names), "", false}; }
-Selection filtered(const std::string& filter) { return {{}, filter, false}; }
-const Selection kAll = {{}, "", true};
+Selection named(std::vector<std::string> names) { return {std::move(names), "", false, {}}; }
+Selection filtered(const std::string& filter) { return {{}, filter, false, {}}; }
+Selection tagged(std::vector<std::string> tags, const std::string& filter = "") {
+  return {{}, filter, false, std::move(tags)};
+}
+const Selection kAll = {{}, "", true, {}};
 
 TEST_F(CatalogTest, ReadsTheFolderItselfSortedByNameThenThePythonFolder) {
   add("b");
@@ -79,6 +82,22 @@ TEST_F(CatalogTest, ReadsTheFolderItselfSortedByNameThenThePythonFolder) {
   write("notes.txt", "no scenario");
   write(".hidden.json", "no scenario");
   EXPECT_THAT(chosen(kAll), ElementsAre("a", "b", "a_job"));
+}
+
+TEST_F(CatalogTest, TagsNarrowAndEveryScenarioCarriesItsProbe) {
+  add("a", R"(, "tags": ["ddp"])");
+  add("b", R"(, "tags": ["ddp", "kto"])");
+  add("c");
+  write("python/job.json", R"({"name": "job", "program": {"command": ["python", "job.py"]},
+                              "arms": [{"name": "only", "expect": {"outcome": "consistent"}}]})");
+  EXPECT_THAT(chosen(tagged({"ddp"})), ElementsAre("a", "b"));
+  EXPECT_THAT(chosen(tagged({"kto", "python"})), ElementsAre("b", "job"));
+  EXPECT_THAT(chosen(tagged({"native"})), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(chosen(tagged({"ddp"}, "*-b")), ElementsAre("a"));
+  EXPECT_THAT(error_of<UsageError>(tagged({"none", "x"})),
+              HasSubstr("no scenario has the tag 'none' or 'x';"));
+  EXPECT_THAT(error_of<UsageError>(tagged({"kto"}, "a")),
+              HasSubstr("no scenario matches the filter 'a' and has the tag 'kto';"));
 }
 
 TEST_F(CatalogTest, ANameIsAScenarioAMatrixOrOneOfItsScenarios) {

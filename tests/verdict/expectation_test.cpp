@@ -165,5 +165,88 @@ TEST(Expectation, OneRankCannotShowThatRanksDisagree) {
   EXPECT_FALSE(needs_agreement({}, {1, "fp32"}));
 }
 
+ArmReport with_reading(Outcome outcome, double max_abs) {
+  ArmReport arm = arm_of(outcome);
+  LogProbArm judged;
+  judged.name = "policy";
+  judged.reading.outcome = outcome;
+  judged.reading.bitwise = max_abs == 0;
+  judged.reading.statistics.max_abs = max_abs;
+  arm.logp.push_back(judged);
+  return arm;
+}
+
+Expect log_probs_expected(Outcome outcome, const LogProbExpectation& logp) {
+  Expect expect;
+  expect.outcome = outcome;
+  expect.logp = logp;
+  return expect;
+}
+
+TEST(Expectation, LogProbsThatNobodyRecordedAreNoPass) {
+  LogProbExpectation logp;
+  logp.bitwise = true;
+  ArmReport arm = arm_of(Outcome::consistent);
+  apply_expectation(arm, log_probs_expected(Outcome::consistent, logp), {});
+  EXPECT_EQ(arm.verdict, Verdict::fail);
+  EXPECT_EQ(arm.reason, "expected log-probs, but none were a test");
+}
+
+TEST(Expectation, EveryReadingMustShowWhatIsDemanded) {
+  LogProbExpectation logp;
+  logp.bitwise = true;
+  const Expect expect = log_probs_expected(Outcome::consistent, logp);
+  EXPECT_EQ(verdict_of(with_reading(Outcome::consistent, 0), expect), Verdict::pass);
+  ArmReport arm = with_reading(Outcome::consistent, 0);
+  arm.logp.push_back(with_reading(Outcome::consistent, 1e-9).logp.front());
+  EXPECT_EQ(verdict_of(arm, expect), Verdict::fail);
+}
+
+TEST(Expectation, TheFirstCauseOfAReadingIsDemanded) {
+  LogProbExpectation logp;
+  logp.cause = "dropout";
+  const Expect expect = log_probs_expected(Outcome::inconsistent, logp);
+  ArmReport arm = with_reading(Outcome::inconsistent, 0.5);
+  EXPECT_EQ(verdict_of(arm, expect), Verdict::fail);
+  std::vector<CauseClaim>& causes = arm.logp.front().reading.causes;
+  causes.push_back({Cause::dropout, Confidence::certain, "", "", {}, {}, ""});
+  EXPECT_EQ(verdict_of(arm, expect), Verdict::pass);
+  causes.insert(causes.begin(), {Cause::shift, Confidence::certain, "", "", {}, {}, ""});
+  EXPECT_EQ(verdict_of(arm, expect), Verdict::fail);
+}
+
+TEST(Expectation, BandsOfLogProbsAreShownOnlyWhereOptionsOverride) {
+  LogProbExpectation logp;
+  logp.max_abs = Band{std::nullopt, 0.1};
+  const Expect expect = log_probs_expected(Outcome::inconsistent, logp);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(verdict_of(with_reading(Outcome::inconsistent, 0.05), expect), Verdict::pass);
+  EXPECT_EQ(verdict_of(with_reading(Outcome::inconsistent, 0.5), expect), Verdict::fail);
+  EXPECT_EQ(verdict_of(with_reading(Outcome::inconsistent, nan), expect), Verdict::fail);
+  ExpectationContext overridden;
+  overridden.overridden = true;
+  EXPECT_EQ(verdict_of(with_reading(Outcome::inconsistent, 0.5), expect, overridden),
+            Verdict::pass);
+}
+
+TEST(Expectation, AReferenceThatWasNotReadIsInNoBand) {
+  LogProbExpectation logp;
+  logp.reference = Band{std::nullopt, 1};
+  const Expect expect = log_probs_expected(Outcome::consistent, logp);
+  ArmReport arm = with_reading(Outcome::consistent, 0);
+  EXPECT_EQ(verdict_of(arm, expect), Verdict::fail);
+  arm.logp.front().reading.pairs.push_back({"new - ref", 8, 0, 0, 0.5, 0});
+  EXPECT_EQ(verdict_of(arm, expect), Verdict::pass);
+}
+
+TEST(Expectation, LogProbsNeedNoSecondRank) {
+  ExpectationContext one_rank;
+  one_rank.ranks = 1;
+  LogProbExpectation logp;
+  logp.outcome = Outcome::inconsistent;
+  EXPECT_FALSE(needs_agreement(log_probs_expected(Outcome::inconsistent, logp), one_rank));
+  EXPECT_TRUE(needs_agreement(bypass_expected(), one_rank));
+}
+
 }  // namespace
 }  // namespace gradcheck

@@ -208,5 +208,49 @@ TEST(LogProbs, ThoseThatCannotBeReadForALackOfTokensAreToldInTheScope) {
   EXPECT_THAT(arm.scope.not_checked, Contains(HasSubstr("log-probs 'train' of step 0: ")));
 }
 
+// A native arm whose gradients are in order.
+ArmReport judged_native(std::vector<LogProbSet> sets) {
+  for (LogProbSet& set : sets) set.source = "native ppo";
+  const MadeUpRun run((Recipe()));
+  return gradcheck::judge({run.table(), {}, {}, 1, 1, true, true, std::nullopt, sets});
+}
+
+LogProbShard off_by_a_bit(int rank) {
+  LogProbShard shard = healthy(rank);
+  for (double& value : shard.new_values) value += 2e-5;
+  return shard;
+}
+
+TEST(NativeLogProbs, OneBitIsAFinding) {
+  EXPECT_EQ(judged_native({set_of({healthy(0), healthy(1)})}).outcome, Outcome::consistent);
+  const ArmReport arm = judged_native({set_of({healthy(0), off_by_a_bit(1)})});
+  EXPECT_EQ(arm.outcome, Outcome::inconsistent) << told(arm);
+  ASSERT_THAT(arm.logp, SizeIs(1));
+  EXPECT_EQ(arm.logp[0].reading.regime, Regime::same_kernels);
+  EXPECT_FALSE(has_cause(arm, Cause::stale_weights));
+}
+
+TEST(NativeLogProbs, ASecondEpochIsCountedAndNoFinding) {
+  std::vector<LogProbShard> late = {off_by_a_bit(0), off_by_a_bit(1)};
+  for (LogProbShard& shard : late) shard.updates = 1;
+  const ArmReport arm = judged_native({set_of({healthy(0), healthy(1)}), set_of(late, 1)});
+  EXPECT_EQ(arm.outcome, Outcome::consistent) << told(arm);
+  EXPECT_THAT(arm.logp, SizeIs(1));
+  EXPECT_THAT(arm.scope.not_checked,
+              Contains("log-probs 'train': 2 of 4 with optimizer steps between old and new"));
+}
+
+TEST(NativeLogProbs, ARankWithoutAnyForbidsConsistent) {
+  LogProbSet set = set_of({healthy(0)});
+  set.missing = {1};
+  EXPECT_EQ(judged_native({set}).outcome, Outcome::inconclusive);
+}
+
+TEST(NativeLogProbs, ThoseThatNobodyAskedForAreNotMissed) {
+  const ArmReport arm = judged_native({});
+  EXPECT_EQ(arm.outcome, Outcome::consistent) << told(arm);
+  EXPECT_THAT(arm.scope.not_checked, Not(Contains(HasSubstr("log-probs"))));
+}
+
 }  // namespace
 }  // namespace gradcheck

@@ -5,6 +5,7 @@
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/outer.h>
+#include <ATen/ops/rand.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/rsqrt.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
@@ -81,12 +82,22 @@ Decoder::Rotation Decoder::rotation(std::int64_t length, at::ScalarType dtype) c
   return {angles.cos().to(dtype), angles.sin().to(dtype)};
 }
 
+void Decoder::seed_dropout(std::uint64_t seed) {
+  dropout_numbers_ = at::detail::createCPUGenerator(seed);
+}
+
+at::Tensor Decoder::thinned(const at::Tensor& x) const {
+  if (!training_ || dropout_ == 0) return x;
+  const at::Tensor kept = at::rand(x.sizes(), dropout_numbers_).ge(dropout_);
+  return x * kept.to(x.scalar_type()) / (1 - dropout_);
+}
+
 at::Tensor Decoder::hidden(const at::Tensor& tokens) const {
-  at::Tensor x = at::embedding(tensors_.embedding, tokens);
+  at::Tensor x = thinned(at::embedding(tensors_.embedding, tokens));
   const Rotation angles = rotation(tokens.size(1), x.scalar_type());
   for (const LayerTensors& layer : tensors_.layers) {
-    x = x + attention(layer, norm(x, layer.input_norm), angles);
-    x = x + mlp(layer, norm(x, layer.post_norm));
+    x = x + thinned(attention(layer, norm(x, layer.input_norm), angles));
+    x = x + thinned(mlp(layer, norm(x, layer.post_norm)));
   }
   return norm(x, tensors_.norm);
 }

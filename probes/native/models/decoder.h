@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <ATen/core/Generator.h>
+
 #include <cstdint>
 
 #include "probes/native/models/decoder_tensors.h"
@@ -30,6 +32,14 @@ class Decoder {
   // are zero and not absent.
   void set_idle_expert(bool idle, bool touched);
 
+  // Dropout of the embeddings and of each layer's two outputs, in training mode only. Numbers come
+  // from the seed last given, forward after forward.
+  void set_dropout(double share) { dropout_ = share; }
+  void seed_dropout(std::uint64_t seed);
+  double dropout() const { return dropout_; }
+  void train(bool training) { training_ = training; }
+  bool training() const { return training_; }
+
   // A frozen model whose parameters are these plus noise of `relative` times their own spread.
   Decoder perturbed_copy(double relative, std::uint64_t seed) const;
 
@@ -42,12 +52,31 @@ class Decoder {
                        const Rotation& rotation) const;
   at::Tensor mlp(const LayerTensors& layer, const at::Tensor& x) const;
   at::Tensor norm(const at::Tensor& x, const at::Tensor& weight) const;
+  at::Tensor thinned(const at::Tensor& x) const;  // by dropout
 
   DecoderConfig config_;
   at::ScalarType dtype_;
   DecoderTensors tensors_;
   bool idle_expert_ = false;
   bool touch_idle_ = true;
+  double dropout_ = 0;
+  bool training_ = true;
+  at::Generator dropout_numbers_;
+};
+
+// Evaluation mode as long as it lives; then the mode before it, also where an exception passes.
+class EvalMode {
+ public:
+  explicit EvalMode(Decoder& model) : model_(model), before_(model.training()) {
+    model_.train(false);
+  }
+  ~EvalMode() { model_.train(before_); }
+  EvalMode(const EvalMode&) = delete;
+  EvalMode& operator=(const EvalMode&) = delete;
+
+ private:
+  Decoder& model_;
+  bool before_;
 };
 
 }  // namespace gradcheck::native

@@ -120,6 +120,12 @@ at::Tensor draw_numbers(const BatchKey& key, std::int64_t size) {
   return numbers;
 }
 
+std::uint64_t draw_seed(const BatchKey& key, std::int64_t purpose) {
+  Stream stream(
+      {key.seed + static_cast<std::uint64_t>(purpose) + 1, key.rank, key.step, key.micro});
+  return static_cast<std::uint64_t>(stream.below(std::int64_t{1} << 62));
+}
+
 Sequences make_pairs(const BatchKey& key, std::int64_t size, std::int64_t vocabulary) {
   Stream stream(key);
   Texts texts = draw_texts(stream, size, vocabulary);

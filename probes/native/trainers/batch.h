@@ -44,6 +44,9 @@ Sequences make_groups(const BatchKey& key, std::int64_t size, std::int64_t group
 // Rewards or returns: numbers between -1 and 1, others than the tokens of the same key.
 at::Tensor draw_numbers(const BatchKey& key, std::int64_t size);
 
+// A seed of its own for each purpose that numbers of the same key are drawn for.
+std::uint64_t draw_seed(const BatchKey& key, std::int64_t purpose);
+
 // Pairs of completions of one prompt: size / 2 chosen rows, then their rejected rows.
 Sequences make_pairs(const BatchKey& key, std::int64_t size, std::int64_t vocabulary);
 

@@ -39,7 +39,8 @@ at::Tensor gather_from(const Bench& bench, const at::Tensor& own) {
 }
 
 Decoder make_reference(const Bench& bench) {
-  return bench.policy.perturbed_copy(kReferenceNoise, bench.run.seed + 1);
+  const double noise = bench.run.program.reference == "equal" ? 0 : kReferenceNoise;
+  return bench.policy.perturbed_copy(noise, bench.run.seed + 1);
 }
 
 at::Tensor reference_log_probs(const Bench& bench, const Decoder& reference,

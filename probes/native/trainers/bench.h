@@ -32,8 +32,8 @@ void announce(const Bench& bench, std::string digest);
 // One value of every rank, [world_size].
 at::Tensor gather_from(const Bench& bench, const at::Tensor& own);
 
-// A frozen copy of the policy with noise on it: the two must differ, or every margin is zero at
-// step 0.
+// A frozen copy of the policy, with noise on it unless the program says otherwise: the two must
+// differ, or every margin is zero at step 0.
 Decoder make_reference(const Bench& bench);
 
 // The reference model's sequence log-probs, without gradients: [B].

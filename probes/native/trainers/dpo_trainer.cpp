@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "probes/native/snapshot/log_prob_file.h"
 #include "probes/native/trainers/dpo.h"
 
 namespace gradcheck::native {
@@ -52,6 +53,7 @@ class DpoTrainer {
     const Sequences sequences = make_pairs(key_of(bench_.run, step, micro),
                                            bench_.run.program.batch_size, vocabulary(bench_));
     announce(bench_, digest_of(sequences));
+    updates_ = step;
     const at::Tensor reference = reference_log_probs(bench_, reference_, sequences);
     bench_.journal.enter("forward");
     return bench_.policy.run([&](const Forward& policy) {
@@ -62,12 +64,25 @@ class DpoTrainer {
 
  private:
   at::Tensor plain(const Forward& policy, const at::Tensor& reference, const Sequences& sequences) {
-    PairLogProbs pairs = split_pairs(policy.sequence_log_probs(sequences), reference, sequences);
+    const at::Tensor own = policy.sequence_log_probs(sequences);
+    record(own, reference);
+    PairLogProbs pairs = split_pairs(own, reference, sequences);
     if (uses("bco_pair")) {
-      const at::Tensor own = dpo_rewards(pairs, options_).mean();
-      pairs.reward_mean = rewards_.add(gather_from(bench_, own).mean());
+      const at::Tensor reward = dpo_rewards(pairs, options_).mean();
+      pairs.reward_mean = rewards_.add(gather_from(bench_, reward).mean());
     }
     return dpo_loss(objectives_, pairs, options_);
+  }
+
+  // DPO's ratio is to the reference. Where that is the policy itself, every margin is 0 and the
+  // loss ln 2 before the first update: a row a sequence, one log-prob each.
+  void record(const at::Tensor& policy, const at::Tensor& reference) const {
+    if (bench_.run.program.reference != "equal") return;
+    LogProbArrays arrays;
+    arrays.fresh = policy.unsqueeze(1);
+    arrays.old = reference.unsqueeze(1);
+    arrays.mask = at::full({policy.size(0), 1}, true);
+    record_log_probs(arrays, "native dpo", updates_, bench_.run, bench_.journal);
   }
 
   at::Tensor fused(const Forward& policy, const at::Tensor& reference,
@@ -101,6 +116,7 @@ class DpoTrainer {
   std::vector<Objective> objectives_;
   DpoOptions options_;
   RunningMean rewards_;
+  std::int64_t updates_ = 0;  // optimizer steps so far
 };
 
 }  // namespace

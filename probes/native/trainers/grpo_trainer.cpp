@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "probes/native/trainers/grpo.h"
+#include "probes/native/trainers/scorer.h"
 
 namespace gradcheck::native {
 namespace {
@@ -17,20 +18,26 @@ class GrpoTrainer {
       : bench_(bench),
         turns_(turns),
         reference_(make_reference(bench)),
-        objectives_(objectives_of(bench.run.program)) {}
+        objectives_(objectives_of(bench.run.program)),
+        scorer_(bench) {}
 
   at::Tensor loss(std::int64_t step, std::int64_t micro) {
     const BatchKey key = key_of(bench_.run, step, micro);
-    const Sequences sequences = draw(key);
-    announce(bench_, digest_of(sequences));
-    GrpoBatch batch = roll_out(sequences, step % bench_.run.program.epochs == 0, micro);
+    const Sequences made_up = draw(key);
+    announce(bench_, digest_of(made_up));
+    const std::int64_t updates = step % bench_.run.program.epochs;
+    if (updates == 0) roll_outs_[micro] = roll_out(made_up);
+    const auto& [sequences, old] = roll_outs_.at(micro);
+    GrpoBatch batch = prepare(sequences, old);
     batch.advantages = group_advantages(rewards(key, sequences.tokens.size(0)), kGroup);
     bench_.journal.enter("forward");
-    return bench_.policy.run([&](const Forward& policy) {
+    const at::Tensor loss = bench_.policy.run([&](const Forward& policy) {
       if (!sequences.completed.any().item<bool>()) return policy.logits(sequences.tokens).sum() * 0;
-      batch.policy = policy.token_log_probs(sequences);
+      batch.policy = scorer_.fresh(policy, sequences);
       return grpo_loss(objectives_, batch);
     });
+    scorer_.record(sequences, old, batch.reference, updates);
+    return loss;
   }
 
  private:
@@ -42,10 +49,15 @@ class GrpoTrainer {
     return sequences;
   }
 
-  // A tool answers between the model's turns.
+  // A tool answers between the model's turns; every completion is at least that long.
+  static constexpr std::int64_t kFirst = 5, kTokens = 2;
   static void mask_tools(Sequences& sequences) {
-    constexpr std::int64_t kFirst = 5, kTokens = 2;
     sequences.completed.narrow(1, kFirst, kTokens).fill_(false);
+  }
+  static at::Tensor with_tools(const at::Tensor& completed) {
+    at::Tensor all = completed.clone();
+    all.narrow(1, kFirst, kTokens).fill_(true);
+    return all;
   }
 
   at::Tensor rewards(const BatchKey& key, std::int64_t size) const {
@@ -54,16 +66,26 @@ class GrpoTrainer {
     return equal ? at::full({size}, 0.5) : draw_numbers(key, size);
   }
 
+  // Completions with the log-probs of the policy that made them.
+  struct RolledOut {
+    Sequences sequences;
+    at::Tensor old;
+  };
+
+  RolledOut roll_out(const Sequences& made_up) {
+    RolledOut made;
+    made.sequences = scorer_.complete(made_up);
+    made.old = scorer_.old(made.sequences);
+    if (scorer_.makes_mistake("mask")) made.sequences.completed = with_tools(made_up.completed);
+    return made;
+  }
+
   // Everything but the policy's own log-probs, which the update computes.
-  GrpoBatch roll_out(const Sequences& sequences, bool first_epoch, std::int64_t micro) {
+  GrpoBatch prepare(const Sequences& sequences, const at::Tensor& old) const {
     const at::NoGradGuard no_grad;
-    const std::string& form = bench_.run.program.loss;
     GrpoBatch batch;
-    if (first_epoch) {
-      old_[micro] = Forward(bench_.policy.model(), form).token_log_probs(sequences);
-    }
-    batch.old = old_.at(micro);
-    batch.reference = Forward(reference_, form).token_log_probs(sequences);
+    batch.old = old;
+    batch.reference = scorer_.reference(reference_, sequences);
     batch.completed = sequences.completed;
     batch.longest = sequences.completed.size(1);
     const at::Tensor own = sequences.completed.sum().to(batch.old.scalar_type());
@@ -75,7 +97,8 @@ class GrpoTrainer {
   bool turns_;
   Decoder reference_;
   std::vector<Objective> objectives_;
-  std::map<std::int64_t, at::Tensor> old_;  // log-probs of the last roll-out, by micro-step
+  Scorer scorer_;
+  std::map<std::int64_t, RolledOut> roll_outs_;  // the last one, by micro-step
 };
 
 MicroLoss make(const Bench& bench, bool turns) {

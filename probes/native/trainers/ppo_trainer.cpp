@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "probes/native/trainers/ppo.h"
+#include "probes/native/trainers/scorer.h"
 
 namespace gradcheck::native {
 namespace {
@@ -14,7 +15,8 @@ constexpr double kValueShare = 0.5;
 constexpr double kLambda = 0.95;
 
 // What the old policy and critic made of a batch; all [B, T−1].
-struct RollOut {
+struct Experience {
+  Sequences sequences;
   at::Tensor log_probs;
   at::Tensor values;
   at::Tensor advantages;  // whitened
@@ -32,26 +34,29 @@ at::Tensor at_last_token(const at::Tensor& rewards, const at::Tensor& completed)
 
 class PpoTrainer {
  public:
-  explicit PpoTrainer(const Bench& bench) : bench_(bench), reference_(make_reference(bench)) {}
+  explicit PpoTrainer(const Bench& bench)
+      : bench_(bench), reference_(make_reference(bench)), scorer_(bench) {}
 
   at::Tensor loss(std::int64_t step, std::int64_t micro) {
     const BatchKey key = key_of(bench_.run, step, micro);
     const Sequences batch = make_sequences(key, bench_.run.program.batch_size, vocabulary(bench_));
     announce(bench_, digest_of(batch));
-    if (step % bench_.run.program.epochs == 0) roll_outs_[micro] = roll_out(key, batch);
-    const RollOut& old = roll_outs_.at(micro);
+    updates_ = step % bench_.run.program.epochs;
+    if (updates_ == 0) experiences_[micro] = experience(key, batch);
+    const Experience& old = experiences_.at(micro);
     bench_.journal.enter("forward");
-    const at::Tensor actor = actor_loss(batch, old);
-    const at::Tensor critic = critic_loss(batch, old);
+    const at::Tensor actor = actor_loss(old.sequences, old);
+    const at::Tensor critic = critic_loss(old.sequences, old);
     return (actor + critic) * keep_;
   }
 
  private:
-  RollOut roll_out(const BatchKey& key, const Sequences& batch) const {
+  Experience experience(const BatchKey& key, const Sequences& made_up) {
     const at::NoGradGuard no_grad;
-    const Forward actor(bench_.policy.model(), bench_.run.program.loss);
-    RollOut out;
-    out.log_probs = actor.token_log_probs(batch);
+    Experience out;
+    out.sequences = scorer_.complete(made_up);
+    const Sequences& batch = out.sequences;
+    out.log_probs = scorer_.old(batch);
     out.values = before_next(bench_.critic->model().values(batch.tokens));
     const at::Tensor rewards =
         at_last_token(draw_numbers(key, batch.tokens.size(0)), batch.completed);
@@ -61,21 +66,19 @@ class PpoTrainer {
     return out;
   }
 
-  at::Tensor actor_loss(const Sequences& batch, const RollOut& old) {
-    at::Tensor reference;
-    {
-      const at::NoGradGuard no_grad;
-      reference = Forward(reference_, bench_.run.program.loss).token_log_probs(batch);
-    }
-    return bench_.policy.run([&](const Forward& actor) {
-      const at::Tensor now = actor.token_log_probs(batch);
+  at::Tensor actor_loss(const Sequences& batch, const Experience& old) {
+    const at::Tensor reference = scorer_.reference(reference_, batch);
+    const at::Tensor loss = bench_.policy.run([&](const Forward& actor) {
+      const at::Tensor now = scorer_.fresh(actor, batch);
       stop_early(old.log_probs - now.detach(), batch.completed);
       return clipped_surrogate(now, old.log_probs, old.advantages, batch.completed) +
              k3_to_reference(now, reference, batch.completed) * kReferenceShare;
     });
+    scorer_.record(batch, old.log_probs, reference, updates_);
+    return loss;
   }
 
-  at::Tensor critic_loss(const Sequences& batch, const RollOut& old) const {
+  at::Tensor critic_loss(const Sequences& batch, const Experience& old) const {
     return bench_.critic->run([&](const Forward& critic) {
       const at::Tensor values = before_next(critic.values(batch.tokens));
       return value_loss(values, old.values, old.returns, batch.completed) * kValueShare;
@@ -92,7 +95,9 @@ class PpoTrainer {
 
   Bench bench_;
   Decoder reference_;
-  std::map<std::int64_t, RollOut> roll_outs_;  // by micro-step
+  Scorer scorer_;
+  std::map<std::int64_t, Experience> experiences_;  // by micro-step
+  std::int64_t updates_ = 0;                        // since the experience was made
   double keep_ = 1;
 };
 

@@ -71,6 +71,23 @@ Forward::Features Policy::outer(Method method) {
   };
 }
 
+// A roll-out meets the module before the step's first forward, whose buffers are recorded.
+Forward::Features Policy::bare(Method method) {
+  return [this, method](const at::Tensor& tokens) {
+    record_entry();
+    return (model_.*method)(tokens);
+  };
+}
+
+at::Tensor Policy::roll_out(bool eval, const std::function<at::Tensor(const Forward&)>& compute) {
+  const at::NoGradGuard no_grad;
+  std::optional<EvalMode> mode;
+  if (eval) mode.emplace(model_);
+  const Forward module(model_, program_.loss, bare(&Decoder::hidden), {}, bare(&Decoder::values),
+                       false);
+  return compute(module);
+}
+
 Forward Policy::past_wrapper(bool split_graph) {
   return {model_, program_.loss, inner(&Decoder::hidden), {}, inner(&Decoder::values), split_graph};
 }
@@ -84,14 +101,17 @@ Forward Policy::through_wrapper(bool hidden_states) {
           false};
 }
 
+void Policy::record_entry() {
+  if (!wrapper_ || wrapper_->inside_forward()) return;
+  EventRecord event;
+  event.type = EventType::inner_forward;
+  event.model = name_;
+  event.grad_mode = at::GradMode::is_enabled();
+  journal_.event(std::move(event));
+}
+
 void Policy::enter() {
-  if (wrapper_ && !wrapper_->inside_forward()) {
-    EventRecord event;
-    event.type = EventType::inner_forward;
-    event.model = name_;
-    event.grad_mode = at::GradMode::is_enabled();
-    journal_.event(std::move(event));
-  }
+  record_entry();
   on_enter_();
 }
 

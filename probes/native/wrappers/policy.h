@@ -28,6 +28,9 @@ class Policy {
   // Evaluates `loss` on this model.
   at::Tensor run(const std::function<at::Tensor(const Forward&)>& loss);
 
+  // Evaluates it on the inner module without gradients, in evaluation mode if `eval`: a roll-out.
+  at::Tensor roll_out(bool eval, const std::function<at::Tensor(const Forward&)>& compute);
+
   // As the model's, also where its parameters are sharded.
   Decoder perturbed_copy(double relative, std::uint64_t seed);
 
@@ -42,10 +45,12 @@ class Policy {
   using Method = at::Tensor (Decoder::*)(const at::Tensor& tokens) const;
   Forward::Features inner(Method method);
   Forward::Features outer(Method method);
+  Forward::Features bare(Method method);
   Forward past_wrapper(bool split_graph);
   Forward through_wrapper(bool hidden_states);
   void forward_and_drop(const std::function<at::Tensor(const Forward&)>& loss);
   void enter();
+  void record_entry();
 
   std::string name_;
   Decoder model_;

@@ -19,6 +19,7 @@ ArrayFile open_safetensors(const std::string& path) {
     result.arrays.emplace(name, NamedArray{view.dtype, view.shape, {}, view.bytes});
   }
   result.storage = std::move(file);
+  result.mapped = true;
   return result;
 }
 
@@ -27,16 +28,17 @@ ArrayFile open_npy(const std::string& path) {
   ArrayFile result;
   result.arrays.emplace(std::filesystem::path(path).stem().string(), parse_npy(file->bytes()));
   result.storage = std::move(file);
+  result.mapped = true;
   return result;
 }
 
 constexpr const char* kFormats = "it must end in .safetensors, .npz, .npy or .jsonl";
 
-ArrayFile opened(const std::string& path) {
+ArrayFile opened(const std::string& path, std::uint64_t most_unpacked) {
   const std::string extension = std::filesystem::path(path).extension().string();
   if (extension == ".safetensors") return open_safetensors(path);
   if (extension == ".npy") return open_npy(path);
-  if (extension == ".npz") return open_npz(path);
+  if (extension == ".npz") return open_npz(path, most_unpacked);
   if (extension == ".jsonl" || extension == ".ndjson") return open_json_lines(path);
   if (extension == ".pt" || extension == ".pth" || extension == ".bin") {
     throw InfrastructureError(
@@ -48,9 +50,9 @@ ArrayFile opened(const std::string& path) {
 
 }  // namespace
 
-ArrayFile open_array_file(const std::string& path) {
+ArrayFile open_array_file(const std::string& path, std::uint64_t most_unpacked) {
   try {
-    ArrayFile file = opened(path);
+    ArrayFile file = opened(path, most_unpacked);
     file.path = path;
     return file;
   } catch (const InfrastructureError& error) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
@@ -29,8 +30,13 @@ struct ArrayFile {
   std::string path;
   std::map<std::string, NamedArray> arrays;
   std::shared_ptr<const void> storage;  // what the bytes live in
+  bool mapped = false;                  // it is a MappedFile, not memory
 };
 
-ArrayFile open_array_file(const std::string& path);
+// Of what .npz members unpack to (that is kept in memory, the other formats are mapped).
+inline constexpr std::uint64_t kMostUnpackedBytes = std::uint64_t{16} << 30;
+
+ArrayFile open_array_file(const std::string& path,
+                          std::uint64_t most_unpacked = kMostUnpackedBytes);
 
 }  // namespace gradcheck

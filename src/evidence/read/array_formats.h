@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -13,7 +14,8 @@ namespace gradcheck {
 // types without an equal of ours are refused.
 NamedArray parse_npy(std::span<const std::byte> bytes);
 
-ArrayFile open_npz(const std::string& path);
+// Unpacks all members, at most `most_bytes` of them.
+ArrayFile open_npz(const std::string& path, std::uint64_t most_bytes);
 ArrayFile open_json_lines(const std::string& path);
 
 }  // namespace gradcheck

@@ -24,6 +24,8 @@ using simdjson::dom::element;
 struct Column {
   std::vector<double> values;
   std::vector<std::size_t> offsets = {0};
+  bool has_numbers = false;  // lists that are all empty may be of anything
+  bool is_late = false;      // earlier rows are without it
 };
 using Columns = std::map<std::string, Column>;
 
@@ -48,10 +50,24 @@ void add_list(Columns& columns, std::string_view key, simdjson::dom::array list,
               std::size_t rows_before) {
   const auto [at, is_new] = columns.try_emplace(std::string(key));
   Column& column = at->second;
-  if (is_new && rows_before > 0) refuse("'" + std::string(key) + "' is missing in earlier rows");
+  if (is_new) column.is_late = rows_before > 0;
   std::size_t index = 0;
   for (const element value : list) column.values.push_back(number_in(value, key, index++));
+  column.has_numbers |= index > 0;
+  if (column.is_late && column.has_numbers) {
+    refuse("'" + std::string(key) + "' is missing in earlier rows");
+  }
   column.offsets.push_back(column.values.size());
+}
+
+// A list that was empty so far and is now of something else was none of numbers.
+void settle(Columns& columns, std::size_t rows) {
+  for (const auto& [key, column] : columns) {
+    if (column.has_numbers && column.offsets.size() != rows + 1) refuse("'" + key + "' is missing");
+  }
+  std::erase_if(columns, [rows](const auto& entry) {
+    return !entry.second.is_late && entry.second.offsets.size() != rows + 1;
+  });
 }
 
 void add_row(Columns& columns, simdjson::dom::object row, std::size_t rows_before) {
@@ -62,39 +78,36 @@ void add_row(Columns& columns, simdjson::dom::object row, std::size_t rows_befor
     if (field.value.get(list) != simdjson::SUCCESS || !holds_numbers(list)) continue;
     add_list(columns, field.key, list, rows_before);
   }
-  for (const auto& [key, column] : columns) {
-    if (column.offsets.size() != rows_before + 2) refuse("'" + key + "' is missing");
-  }
+  settle(columns, rows_before + 1);
 }
 
-std::size_t rows_of(const Columns& columns) {
-  return columns.empty() ? 0 : columns.begin()->second.offsets.size() - 1;
-}
-
-void add_line(simdjson::dom::parser& parser, std::string_view line, Columns& columns) {
+void add_line(simdjson::dom::parser& parser, std::string_view line, Columns& columns,
+              std::size_t rows_before) {
   simdjson::dom::object row;
   const auto error = parser.parse(line.data(), line.size()).get(row);
   if (error == simdjson::INCORRECT_TYPE) refuse("not an object");
   if (error != simdjson::SUCCESS)
     refuse(std::string("not JSON: ") + simdjson::error_message(error));
-  add_row(columns, row, rows_of(columns));
+  add_row(columns, row, rows_before);
 }
 
 Columns columns_of(std::string_view text) {
   simdjson::dom::parser parser;
   Columns columns;
-  std::size_t line = 0, at = 0;
+  std::size_t line = 0, rows = 0, at = 0;
   while (at < text.size()) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     ++line;
     try {
-      if (end > at) add_line(parser, text.substr(at, end - at), columns);
+      if (end > at) add_line(parser, text.substr(at, end - at), columns, rows);
     } catch (const InfrastructureError& error) {
       refuse("row " + std::to_string(line - 1) + " (line " + std::to_string(line) + ", byte " +
              std::to_string(at) + "): " + error.what());
     }
+    rows += end > at && !columns.empty() ? 1 : 0;  // what stands before the first list is no row
     at = end + 1;
   }
+  std::erase_if(columns, [](const auto& entry) { return entry.second.is_late; });
   return columns;
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
@@ -32,7 +33,28 @@ std::span<const std::byte> mapped(const std::string& path) {
   return {static_cast<const std::byte*>(memory), size};
 }
 
+// Pages that `bytes` touch (`whole` false) or cover (true). Hints may fail without harm: older
+// kernels know fewer.
+void advise(std::span<const std::byte> bytes, bool whole, int advice) {
+  static const auto kPage = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data());
+  const std::uintptr_t end = begin + bytes.size();
+  const std::uintptr_t from = (whole ? begin + kPage - 1 : begin) / kPage * kPage;
+  const std::uintptr_t to = whole ? end / kPage * kPage : end;
+  if (from < to) ::madvise(reinterpret_cast<void*>(from), to - from, advice);
+}
+
 }  // namespace
+
+void expect_reading(std::span<const std::byte> bytes) {
+#ifdef MADV_POPULATE_READ
+  advise(bytes, false, MADV_POPULATE_READ);
+#else
+  advise(bytes, false, MADV_WILLNEED);
+#endif
+}
+
+void drop_pages(std::span<const std::byte> bytes) { advise(bytes, true, MADV_DONTNEED); }
 
 MappedFile::MappedFile(const std::string& path) : mapped_(mapped(path)) {}
 

@@ -22,4 +22,10 @@ class MappedFile {
   std::span<const std::byte> mapped_;
 };
 
+// Hints for streams through files that may be larger than memory: the pages of `bytes` will be read
+// now, and are not needed any more. What is dropped is read again from the file when touched, so
+// `bytes` must be a MappedFile's: other memory would lose what it holds.
+void expect_reading(std::span<const std::byte> bytes);
+void drop_pages(std::span<const std::byte> bytes);
+
 }  // namespace gradcheck

@@ -11,8 +11,6 @@
 namespace gradcheck {
 namespace {
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{16} << 30;  // of one file, unpacked
-
 [[noreturn]] void refuse(const std::string& why) { throw InfrastructureError(why); }
 
 struct CloseArchive {
@@ -81,13 +79,16 @@ void add_member(zip_t* archive, zip_uint64_t index, Buffers& buffers, ArrayFile&
 
 }  // namespace
 
-ArrayFile open_npz(const std::string& path) {
+ArrayFile open_npz(const std::string& path, std::uint64_t most_bytes) {
   const Archive archive = opened(path);
   const auto members = static_cast<zip_uint64_t>(zip_get_num_entries(archive.get(), 0));
   std::uint64_t total = 0;
   for (zip_uint64_t i = 0; i < members; ++i) {
     const std::uint64_t size = stat_of(archive.get(), i).size;
-    if (size > kMostBytes || (total += size) > kMostBytes) refuse("it unpacks to more than 16 GiB");
+    if (size > most_bytes || (total += size) > most_bytes) {
+      refuse("it unpacks to more than " + std::to_string(most_bytes >> 30) +
+             " GiB, which stay in memory; save safetensors, which are mapped");
+    }
   }
   auto buffers = std::make_shared<Buffers>();
   ArrayFile file;

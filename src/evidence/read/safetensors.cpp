@@ -83,10 +83,20 @@ Placed named(std::string_view name, element entry, std::span<const std::byte> da
   }
 }
 
-void refuse_overlaps(std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges) {
+// Tensors follow each other without a gap, up to the end of the file, as the format demands: what
+// belongs to none was cut out of one, or is of another file. `data` is where the first byte lies.
+void refuse_overlaps_and_gaps(std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges,
+                              std::uint64_t data, std::uint64_t size) {
   std::sort(ranges.begin(), ranges.end());
-  for (std::size_t i = 1; i < ranges.size(); ++i) {
-    if (ranges[i].first < ranges[i - 1].second) refuse("two tensors overlap");
+  ranges.emplace_back(size, size);
+  std::uint64_t end = 0;
+  for (const auto& [from, to] : ranges) {
+    if (from < end) refuse("two tensors overlap at byte " + std::to_string(data + from));
+    if (from > end) {
+      refuse("bytes " + std::to_string(data + end) + " to " + std::to_string(data + from) +
+             " belong to no tensor");
+    }
+    end = to;
   }
 }
 
@@ -94,7 +104,10 @@ std::map<std::string, TensorView> parse(std::span<const std::byte> file) {
   std::uint64_t length = 0;
   if (file.size() < sizeof length) refuse("shorter than its header");
   std::memcpy(&length, file.data(), sizeof length);
-  if (length > kMaxHeader || length > file.size() - sizeof length) refuse("header is too long");
+  if (length > kMaxHeader || length > file.size() - sizeof length) {
+    refuse("header is too long: byte 0 counts " + std::to_string(length) + " of " +
+           std::to_string(file.size()));
+  }
   const auto* text = reinterpret_cast<const char*>(file.data() + sizeof length);
   simdjson::dom::parser parser;
   simdjson::dom::object root;
@@ -108,7 +121,7 @@ std::map<std::string, TensorView> parse(std::span<const std::byte> file) {
     ranges.emplace_back(placed.begin, placed.end);
     if (!tensors.emplace(field.key, std::move(placed.view)).second) refuse("a key occurs twice");
   }
-  refuse_overlaps(std::move(ranges));
+  refuse_overlaps_and_gaps(std::move(ranges), sizeof length + length, data.size());
   return tensors;
 }
 

@@ -59,6 +59,21 @@ Band band_from(const Node& node) {
   return band;
 }
 
+LogProbExpectation log_probs_from(const Node& node) {
+  const ObjectNode object(node,
+                          {"outcome", "bitwise", "cause", "max_abs", "mean_abs", "reference"});
+  if (object.empty()) node.fail("demands nothing");
+  LogProbExpectation expect;
+  read(object, "outcome", expect.outcome,
+       [](const Node& word) { return enum_up_to(word, Outcome::inconclusive); });
+  read(object, "bitwise", expect.bitwise, [](const Node& flag) { return flag.boolean(); });
+  read(object, "cause", expect.cause, cause_from);
+  read(object, "max_abs", expect.max_abs, band_from);
+  read(object, "mean_abs", expect.mean_abs, band_from);
+  read(object, "reference", expect.reference, band_from);
+  return expect;
+}
+
 Expect fields_from(const ObjectNode& object) {
   const auto count = [](const Node& node) { return node.integer(0, kMaxJsonInteger); };
   Expect expect;
@@ -71,6 +86,7 @@ Expect fields_from(const ObjectNode& object) {
   read(object, "causes", expect.causes, [](const Node& node) { return list_of(node, cause_from); });
   read(object, "raises", expect.raises, raises_from);
   read(object, "max_abs", expect.max_abs, band_from);
+  read(object, "logp", expect.logp, log_probs_from);
   if (!demands_something(expect)) object.node().fail("demands nothing");
   return expect;
 }
@@ -93,8 +109,8 @@ void refuse_contradiction(const Node& node, const Expect& expect) {
 ExpectOverride override_from(const Node& node, const Expect& base) {
   const ObjectNode object(node, {"ranks", "dtype", "expect"});
   const Node fields = object.require("expect");
-  const ObjectNode expect(
-      fields, {"outcome", "differed", "of", "wrong", "codes", "causes", "raises", "max_abs"});
+  const ObjectNode expect(fields, {"outcome", "differed", "of", "wrong", "codes", "causes",
+                                   "raises", "max_abs", "logp"});
   ExpectOverride refinement{condition_from(object), fields_from(expect)};
   refuse_contradiction(fields, overwritten(base, refinement.expect));
   return refinement;
@@ -103,8 +119,8 @@ ExpectOverride override_from(const Node& node, const Expect& base) {
 }  // namespace
 
 Expect expect_from(const Node& node) {
-  const ObjectNode object(
-      node, {"outcome", "differed", "of", "wrong", "codes", "causes", "raises", "max_abs", "when"});
+  const ObjectNode object(node, {"outcome", "differed", "of", "wrong", "codes", "causes", "raises",
+                                 "max_abs", "logp", "when"});
   Expect expect = fields_from(object);
   refuse_contradiction(node, expect);
   read(object, "when", expect.when, [&expect](const Node& list) {

@@ -82,6 +82,23 @@ Critic critic_from(const Node& node, const std::string& policy_path) {
   return critic;
 }
 
+RollOut roll_out_from(const Node& node) {
+  const ObjectNode object(node, {"autocast", "log_softmax", "eval", "dropout", "temperature",
+                                 "mistake", "debug_log_ratio"});
+  RollOut roll_out;
+  read_part(object, "autocast", roll_out.autocast, native_autocast());
+  read_part(object, "log_softmax", roll_out.log_softmax, native_log_softmax());
+  read_flag(object, "eval", roll_out.eval);
+  read_number(object, "dropout", roll_out.dropout);
+  read_number(object, "temperature", roll_out.temperature);
+  read_part(object, "mistake", roll_out.mistake, native_mistakes());
+  read_flag(object, "debug_log_ratio", roll_out.debug_log_ratio);
+  const bool is_share = roll_out.dropout >= 0 && roll_out.dropout < 1;
+  if (!is_share) object.require("dropout").fail("must be at least 0 and below 1");
+  if (!(roll_out.temperature > 0)) object.require("temperature").fail("must be above 0");
+  return roll_out;
+}
+
 void read_smoothing(const ObjectNode& object, double& smoothing) {
   read_number(object, "label_smoothing", smoothing);
   if (smoothing >= 0 && smoothing < 0.5) return;
@@ -100,6 +117,16 @@ Json to_json(const Fault& fault) {
   json["step"] = fault.step;
   if (!fault.tensor.empty()) json["tensor"] = fault.tensor;
   return json;
+}
+
+Json to_json(const RollOut& roll_out) {
+  return {{"autocast", roll_out.autocast},
+          {"log_softmax", roll_out.log_softmax},
+          {"eval", roll_out.eval},
+          {"dropout", roll_out.dropout},
+          {"temperature", roll_out.temperature},
+          {"mistake", roll_out.mistake},
+          {"debug_log_ratio", roll_out.debug_log_ratio}};
 }
 
 Json to_json(const WrapperSpec& wrapper) {
@@ -143,6 +170,8 @@ const std::initializer_list<std::string_view> kKeys = {"model",
                                                        "desirable_weight",
                                                        "undesirable_weight",
                                                        "rewards",
+                                                       "reference",
+                                                       "roll_out",
                                                        "idle_expert",
                                                        "touch_idle_expert",
                                                        "critic",
@@ -173,6 +202,8 @@ void read_trainer_keys(const ObjectNode& object, NativeProgram& program) {
   read_weight(object, "desirable_weight", program.desirable_weight);
   read_weight(object, "undesirable_weight", program.undesirable_weight);
   read_part(object, "rewards", program.rewards, native_rewards());
+  read_part(object, "reference", program.reference, native_references());
+  read(object, "roll_out", program.roll_out, roll_out_from);
   read_flag(object, "count_items", program.count_items);
   read_weight(object, "kl_limit", program.kl_limit);
   read_part(object, "idle_expert", program.idle_expert, native_idle_expert());
@@ -224,6 +255,7 @@ Json to_json(const NativeProgram& program) {
                {"desirable_weight", program.desirable_weight},
                {"undesirable_weight", program.undesirable_weight},
                {"rewards", program.rewards},
+               {"reference", program.reference},
                {"idle_expert", program.idle_expert},
                {"touch_idle_expert", program.touch_idle_expert},
                {"epochs", program.epochs},
@@ -237,6 +269,7 @@ Json to_json(const NativeProgram& program) {
     json["critic"] = {{"model", program.critic->model}};
     if (!program.critic->path.empty()) json["critic"]["path"] = program.critic->path;
   }
+  if (program.roll_out) json["roll_out"] = to_json(*program.roll_out);
   if (!program.objectives.empty()) json["objectives"] = to_json(program.objectives);
   if (program.fault) json["fault"] = to_json(*program.fault);
   return json;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
+#include "model/json/dump_fields.h"
 #include "model/json/log_prob_fields.h"
 #include "model/report.h"
 
@@ -209,6 +210,7 @@ void fields(auto& v, is<ArmReport> auto& arm) {
   v("ranks", arm.ranks);
   v("notes", arm.notes);
   v.since("logp", arm.logp);
+  v.since("dumps", arm.dumps);
 }
 
 void fields(auto& v, is<Source> auto& source) {

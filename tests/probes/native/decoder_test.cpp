@@ -195,5 +195,35 @@ TEST_F(DecoderModel, RefusesAWidthThatHeadsDoNotDivide) {
   EXPECT_THROW(model_named("qwen3_0_6b", 18), std::invalid_argument);
 }
 
+TEST_F(DecoderModel, DropsOutInTrainingModeOnlyAndTheSameForTheSameSeed) {
+  Decoder model = model_named("qwen3_tiny_untied");
+  const at::Tensor whole = model.hidden(some_tokens());
+  const auto seeded = [&](std::uint64_t seed) {
+    model.seed_dropout(seed);
+    return model.hidden(some_tokens());
+  };
+  model.set_dropout(0.1);
+  const at::Tensor thinned = seeded(1);
+  EXPECT_FALSE(thinned.equal(whole));
+  EXPECT_TRUE(seeded(1).equal(thinned));
+  EXPECT_FALSE(seeded(2).equal(thinned));
+  model.train(false);
+  EXPECT_TRUE(seeded(1).equal(whole));
+}
+
+TEST_F(DecoderModel, IsInItsModeAgainAfterEvaluationAlsoWhenSomethingWasThrown) {
+  Decoder model = model_named("qwen3_tiny_untied");
+  const auto roll_out = [&] {
+    const EvalMode mode(model);
+    EXPECT_FALSE(model.training());
+    throw std::runtime_error("the roll-out failed");
+  };
+  EXPECT_THROW(roll_out(), std::runtime_error);
+  EXPECT_TRUE(model.training());
+  model.train(false);
+  EXPECT_THROW(roll_out(), std::runtime_error);
+  EXPECT_FALSE(model.training());
+}
+
 }  // namespace
 }  // namespace gradcheck::native
