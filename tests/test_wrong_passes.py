@@ -54,6 +54,10 @@ def wrapper(**options: Any) -> Patch:
     return {"wrapper": {"kind": "ddp", "options": options}}
 
 
+def sharded(kind: str, **options: Any) -> Patch:
+    return {"wrapper": {"kind": kind, "options": options}}
+
+
 def roll_out(**changes: Any) -> Patch:
     return {"roll_out": changes}
 
@@ -232,6 +236,30 @@ SWITCHED_OFF = [
     ("logp_mask", "tools_masked", roll_out(mistake="mask"), 1, "inconsistent"),
     ("ppo_second_epoch", "in_place", roll_out(mistake="shift"), 1, "inconsistent"),
     ("weights_after_k_steps", "unwrapped", {"path": "redirected"}, 1, "consistent"),
+    ("kto_liger_zero2", "unwrapped", fault("skip_reduction"), 1, "inconsistent"),
+    ("kto_liger_zero2", "redirected", fault("corrupt_reduction", rank=1), 1, "inconsistent"),
+    ("kto_liger_zero2", "redirected", fault("corrupt_shard", rank=1), 1, "inconsistent"),
+    ("kto_liger_zero2", "redirected", sharded("zero2", hook="sum"), 1, "inconsistent"),
+    ("kto_liger_zero2", "redirected", fault("skip_hook", tensor=EMBEDDING), 3, "inconclusive"),
+    ("kto_liger_zero2", "redirected", fault("skip_mark", tensor="reduced"), 3, "inconclusive"),
+    ("kto_liger_zero2", "redirected", {"data": "same"}, 3, "inconclusive"),
+    ("kto_liger_zero2", "redirected", {"loss_scale": 0}, 3, "inconclusive"),
+    ("kto_liger_zero3", "redirected", fault("corrupt_shard", rank=0), 1, "inconsistent"),
+    ("kto_liger_zero3", "redirected", {"path": "unwrapped"}, 3, "raised"),
+    ("kto_liger_zero3", "unwrapped", {"path": "redirected"}, 1, "consistent"),
+    ("kto_liger_fsdp1", "redirected", fault("skip_reduction"), 1, "inconsistent"),
+    ("kto_liger_fsdp1", "unwrapped", {"path": "redirected"}, 1, "consistent"),
+    ("kto_liger_fsdp2", "redirected", fault("corrupt_reduction", rank=0), 1, "inconsistent"),
+    ("kto_liger_fsdp2", "identity_alone", {"guard": "final"}, 1, "consistent"),
+    ("sharded_reduction_faults", "lost_rank", {"fault": None}, 1, "consistent"),
+    ("sharded_reduction_faults", "right", fault("corrupt_shard", rank=1), 1, "inconsistent"),
+    ("guard_single", "final", {"loss_scale": 0}, 3, "inconclusive"),
+    ("guard_ddp", "final", {"guard": "old"}, 1, "inconsistent"),
+    ("guard_ddp", "old", {"guard": "final"}, 1, "consistent"),
+    ("guard_zero2", "final", fault("skip_reduction"), 1, "inconsistent"),
+    ("guard_zero3", "final", {"guard": "never"}, 3, "raised"),
+    ("guard_fsdp1", "final", {"guard": "never"}, 3, "raised"),
+    ("guard_fsdp2", "final", {"guard": "identity_without_fsdp"}, 3, "raised"),
 ]
 
 

@@ -63,6 +63,8 @@ bool Faults::corrupts_reduction(std::int64_t step) const {
   return lasts("corrupt_reduction", step);
 }
 
+bool Faults::corrupts_shard(std::int64_t step) const { return lasts("corrupt_shard", step); }
+
 bool Faults::overflows(std::int64_t step) const {
   return fault_ && fault_->kind == "overflow" && fault_->step == step;
 }

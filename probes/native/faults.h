@@ -25,6 +25,7 @@ class Faults {
   bool hides_mark(Stage stage, std::int64_t step) const;
   bool skips_reduction(std::int64_t step) const;
   bool corrupts_reduction(std::int64_t step) const;
+  bool corrupts_shard(std::int64_t step) const;
   bool overflows(std::int64_t step) const;  // strikes once
   bool keeps_gradients(std::int64_t step) const;
   // Whether this tensor is to be perturbed in this step.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "probes/native/models/model_table.h"
+#include "probes/native/wrappers/guard.h"
 
 namespace gradcheck::native {
 namespace {
@@ -24,6 +25,22 @@ bool leaves_expert_idle(const RunRecord& run) {
   return where == "always" || (where == "on_rank_1" && run.rank == 1);
 }
 
+Recorder::Sharding sharding_of(const Wrapper* wrapper) {
+  if (wrapper == nullptr) return {};
+  return {wrapper->owned(), wrapper->shards_parameters()};
+}
+
+// A program with a guard takes the path that the guard chooses, and says so.
+NativeProgram decided(NativeProgram program, const std::string& model, Journal& journal) {
+  if (!program.path.empty()) return program;
+  program.path = path_of(program.guard, program.wrapper.kind);
+  EventRecord note;
+  note.model = model;
+  note.text = decision_text(program.guard, program.wrapper.kind);
+  journal.event(std::move(note));
+  return program;
+}
+
 }  // namespace
 
 Trainee::Trainee(const std::string& name, const RunRecord& run, const Fabric* fabric,
@@ -33,22 +50,28 @@ Trainee::Trainee(const std::string& name, const RunRecord& run, const Fabric* fa
   decoder.set_idle_experts(leaves_expert_idle(run) ? run.program.idle_experts : 0,
                            run.program.touch_idle_expert);
   check_target(run.program.fault, decoder.parameters(), decoder.buffers());
-  std::unique_ptr<Ddp> wrapper;
-  if (run.program.wrapper.kind == "ddp") {
-    wrapper = std::make_unique<Ddp>(name, decoder.parameters(), decoder.buffers(), *fabric,
-                                    run.program.wrapper.options, journal);
-  }
-  policy_ =
-      std::make_unique<Policy>(name, std::move(decoder), std::move(wrapper), run.program, journal);
+  std::unique_ptr<Wrapper> wrapper = Wrapper::make(name, decoder.parameters(), decoder.buffers(),
+                                                   fabric, run.program.wrapper, journal);
+  policy_ = std::make_unique<Policy>(name, std::move(decoder), std::move(wrapper),
+                                     decided(run.program, name, journal), journal);
   policy_->on_enter([this] { on_inner_forward(); });
   const ModelTensors& parameters = policy_->model().parameters();
-  recorder_ =
-      std::make_unique<Recorder>(name, parameters, policy_->model().buffers(), journal, faults);
-  optimizer_ = std::make_unique<AdamW>(parameters);
+  recorder_ = std::make_unique<Recorder>(name, parameters, policy_->model().buffers(),
+                                         sharding_of(policy_->wrapper()), journal, faults);
+  optimizer_ = std::make_unique<AdamW>(stepped());
   if (faults.strikes_in("backward")) {  // in the midst of a backward, not before it
     parameters[parameters.size() / 2].value.register_hook(
         [this](const at::Tensor&) { faults_.strike("backward", journal_.step()); });
   }
+}
+
+ModelTensors Trainee::stepped() const {
+  ModelTensors tensors = policy_->model().parameters();
+  const auto* owned = policy_->wrapper() ? policy_->wrapper()->owned() : nullptr;
+  for (std::size_t i = 0; owned != nullptr && i < tensors.size(); ++i) {
+    tensors[i].value = (*owned)[i].value;
+  }
+  return tensors;
 }
 
 EventRecord Trainee::event(EventType type) const {
@@ -78,7 +101,7 @@ void Trainee::start_step(std::int64_t step) {
 }
 
 void Trainee::before_backward() {
-  const Ddp* wrapper = policy_->wrapper();
+  const Wrapper* wrapper = policy_->wrapper();
   EventRecord record = event(EventType::backward);
   record.site = site();
   if (wrapper) {
@@ -89,12 +112,12 @@ void Trainee::before_backward() {
 }
 
 void Trainee::after_backward() {
-  if (policy_->wrapper()) policy_->wrapper()->record_backward();
+  if (policy_->wrapper()) policy_->wrapper()->after_backward();
 }
 
 std::vector<at::Tensor> Trainee::gradients() const {
   std::vector<at::Tensor> found;
-  for (const ModelTensor& parameter : policy_->model().parameters()) {
+  for (const ModelTensor& parameter : stepped()) {
     if (parameter.value.grad().defined()) found.push_back(parameter.value.grad());
   }
   return found;
@@ -130,6 +153,7 @@ void Trainee::optimize(const NativeProgram& program) {
   if (steps && program.clip_norm > 0) clip(program.clip_norm);
   recorder_->record_final();
   if (steps) optimizer_->step();
+  if (steps && policy_->wrapper()) policy_->wrapper()->after_step();
   EventRecord record = event(EventType::optimizer_step);
   record.optimizer = "AdamW";
   record.skipped = !steps;

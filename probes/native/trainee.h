@@ -39,6 +39,7 @@ class Trainee {
   void on_inner_forward();
   bool unscale(double scale);  // whether all gradients are finite
   void clip(double max_norm);
+  ModelTensors stepped() const;               // what the optimizer steps: all, or what it owns
   std::vector<at::Tensor> gradients() const;  // those that are there
   void corrupt_buffers(std::int64_t step);
 

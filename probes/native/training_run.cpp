@@ -106,7 +106,7 @@ bool TrainingRun::runs_unsynchronised(std::int64_t micro) const {
 void TrainingRun::micro_step(std::int64_t step, std::int64_t micro) {
   journal_.move_to(step, micro);
   for (const auto& trainee : trainees_) {
-    Ddp* wrapper = trainee->policy().wrapper();
+    Wrapper* wrapper = trainee->policy().wrapper();
     if (wrapper) wrapper->set_no_sync(runs_unsynchronised(micro));
   }
   const at::Tensor loss = trainer_(step, micro);

@@ -69,16 +69,33 @@ EvidenceTable::Row& EvidenceTable::row_for(const RowKey& key, int rank, std::uin
   return row;
 }
 
+std::uint32_t EvidenceTable::shape_id(const std::vector<std::int64_t>& shape) {
+  const auto next = static_cast<std::uint32_t>(shapes_.size());
+  const auto [found, is_new] = shape_ids_.try_emplace(shape, next);
+  if (is_new) shapes_.push_back(shape);
+  return found->second;
+}
+
+void EvidenceTable::replace(const RowKey& key, int rank, const Entry& entry, const Sketch* sketch) {
+  Entry& slot = index_.at(key).entries[static_cast<std::size_t>(rank)];
+  slot = entry;
+  slot.sketch = -1;
+  if (sketch == nullptr) return;
+  slot.sketch = static_cast<std::int32_t>(sketches_.size());
+  sketches_.push_back(*sketch);
+}
+
 bool EvidenceTable::put(int rank, const TensorRecord& record, std::uint64_t sequence) {
   const RowKey key{record.step, record.micro,         record.stage,
                    record.kind, intern(record.model), intern(record.name)};
   Entry& slot = row_for(key, rank, sequence).entries[static_cast<std::size_t>(rank)];
   if (slot.recorded) return false;
   slot = entry_from(record);
-  const auto next_shape = static_cast<std::uint32_t>(shapes_.size());
-  const auto [shape, is_new] = shape_ids_.try_emplace(record.shape, next_shape);
-  if (is_new) shapes_.push_back(record.shape);
-  slot.shape = shape->second;
+  slot.shape = shape_id(record.shape);
+  if (record.shard) {
+    slot.offset = record.shard->offset;
+    slot.whole = static_cast<std::int32_t>(shape_id(record.shard->global_shape));
+  }
   if (!record.tied_to.empty()) slot.tied_to = intern(record.tied_to);
   if (record.stats.has_sketch) {
     slot.sketch = static_cast<std::int32_t>(sketches_.size());

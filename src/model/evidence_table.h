@@ -31,8 +31,10 @@ struct Entry {
   Digest digest;
   std::uint64_t n = 0, nan = 0, inf = 0, zeros = 0;
   double l1 = 0, l2 = 0, max_abs = 0, min = 0, max = 0;
+  std::uint64_t offset = 0;   // of a shard: its first element in the whole tensor
   std::uint32_t shape = 0;    // EvidenceTable::shape()
   std::int32_t sketch = -1;   // index into the side array; −1: none
+  std::int32_t whole = -1;    // of a shard: shape() of the whole tensor; −1: not a shard
   std::uint32_t tied_to = 0;  // NameId of the storage's owner; 0: not tied
   DType dtype = DType::other;
   TensorState state = TensorState::absent;
@@ -40,6 +42,8 @@ struct Entry {
   bool measured = false;           // statistics are meaningful, not the digest alone
   std::int8_t requires_grad = -1;  // −1 unknown, 0, 1
 };
+
+inline bool is_shard(const Entry& entry) { return entry.whole >= 0; }
 
 static_assert(sizeof(Entry) + sizeof(Sketch) <= 384,
               "1,024 ranks × 1,000 tensors × 2 stages must fit in 1 GiB");
@@ -84,7 +88,7 @@ struct RankEvidence {
 // All evidence of one world of ranks, judged as a whole. Built by evidence/read (or by a test);
 // afterwards read-only. Rows keep the order in which the lowest rank recorded them, so equal
 // evidence gives equal output whatever order lines arrived in.
-// Size: about 110 bytes an entry and 256 a sketch.
+// Size: about 120 bytes an entry and 256 a sketch.
 class EvidenceTable {
  public:
   explicit EvidenceTable(int world_size);
@@ -96,6 +100,9 @@ class EvidenceTable {
   // False if this rank has recorded this tensor at this moment already (evidence given twice).
   // `sequence` is the line number, which orders rows.
   bool put(int rank, const TensorRecord& record, std::uint64_t sequence);
+  // Puts another entry in the place of a rank's, and its sketch beside it; null: it has none.
+  // Requires: the rank has recorded the row.
+  void replace(const RowKey& key, int rank, const Entry& entry, const Sketch* sketch);
   RankEvidence& rank(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   void refuse(std::string problem) { refused_.push_back(std::move(problem)); }
   void finish();  // sorts all rows for rows(); call once after the last put
@@ -134,6 +141,7 @@ class EvidenceTable {
     friend auto operator<=>(const StageKey&, const StageKey&) = default;
   };
   void sort(std::vector<RowKey>& keys) const;  // into output order
+  std::uint32_t shape_id(const std::vector<std::int64_t>& shape);
   Row& row_for(const RowKey& key, int rank, std::uint64_t sequence);
 
   int world_size_;

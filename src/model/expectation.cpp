@@ -132,8 +132,8 @@ std::string contradiction_in(const Expect& expect) {
   }
   std::string problem = contradiction_in_band(expect.max_abs, "max_abs");
   if (problem.empty()) problem = contradiction_in_log_probs(expect);
+  if (problem.empty()) problem = contradiction_in_counts(expect);
   if (!problem.empty()) return problem;
-  if (std::string problem = contradiction_in_counts(expect); !problem.empty()) return problem;
   return expect.outcome == Outcome::consistent ? contradiction_of_consistent(expect) : "";
 }
 

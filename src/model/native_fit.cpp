@@ -23,6 +23,14 @@ std::string misfit_of_path(const NativeProgram& program, const std::string& path
 }
 
 std::string misfit_of_paths(const NativeProgram& program) {
+  if (!program.guard.empty()) {
+    if (program.path.empty()) {
+      const bool critic_has_path = program.critic && !program.critic->path.empty();
+      return critic_has_path ? misfit_of_path(program, program.critic->path) : "";
+    }
+    return part("guard", program.guard) + " chooses the path itself, so " +
+           part("path", program.path) + " does not go with it";
+  }
   std::string problem = misfit_of_path(program, program.path);
   if (!problem.empty() || !program.critic) return problem;
   return misfit_of_path(program, program.critic->path);
@@ -102,6 +110,39 @@ std::string misfit_of_experts(const NativeProgram& program) {
              : model + ", which balance_share is about";
 }
 
+// Options of DDP that the wrappers which shard do not have, and how the program sets one.
+std::string option_of_ddp_in(const WrapperOptions& options) {
+  const WrapperOptions defaults;
+  if (options.broadcast_buffers != defaults.broadcast_buffers) return "broadcast_buffers";
+  if (options.find_unused_parameters) return "find_unused_parameters";
+  if (options.gradient_as_bucket_view) return "gradient_as_bucket_view";
+  if (options.static_graph) return "static_graph";
+  if (options.no_sync != defaults.no_sync) return part("no_sync", options.no_sync);
+  if (options.hook != "none" && options.hook != "sum") return part("hook", options.hook);
+  return options.ignored.empty() ? "" : "ignored";
+}
+
+// Rollouts and old values of these are computed on the model itself.
+bool runs_past_the_wrapper(std::string_view trainer) {
+  return trainer == "grpo" || trainer == "agent" || trainer == "ppo" || trainer == "critic";
+}
+
+std::string misfit_of_sharding(const NativeProgram& program) {
+  const std::string wrapper = part("wrapper: kind", program.wrapper.kind);
+  if (!is_sharding(program.wrapper.kind)) {
+    const bool strikes_shards = program.fault && program.fault->kind == "corrupt_shard";
+    return strikes_shards ? "fault \"corrupt_shard\" needs shards, and " + wrapper + " has none"
+                          : "";
+  }
+  const std::string option = option_of_ddp_in(program.wrapper.options);
+  if (!option.empty()) return wrapper + " has no option " + option;
+  if (program.clip_norm != 0) return wrapper + " has no clip_norm in the lab";
+  if (program.grad_scale != 0) return wrapper + " has no grad_scale in the lab";
+  if (program.wrapper.kind == "zero2" || !runs_past_the_wrapper(program.trainer)) return "";
+  return part("trainer", program.trainer) + " runs the model past its wrapper, where " + wrapper +
+         " leaves parts of it";
+}
+
 // A key that only some trainers read, and whether the program sets it.
 struct TrainerKey {
   std::string_view key;
@@ -171,7 +212,8 @@ std::string misfit_of_roll_out(const NativeProgram& program) {
 using Rule = std::string (*)(const NativeProgram&);
 constexpr Rule kRules[] = {misfit_of_paths,   misfit_of_k3,    misfit_of_objective,
                            misfit_of_keys,    misfit_of_fused, misfit_of_critic,
-                           misfit_of_experts, misfit_of_batch, misfit_of_roll_out};
+                           misfit_of_experts, misfit_of_batch, misfit_of_roll_out,
+                           misfit_of_sharding};
 
 }  // namespace
 

@@ -76,6 +76,10 @@ constexpr NativePart kObjectives[] = {
 constexpr NativePart kWrappers[] = {
     {"none", "no wrapper"},
     {"ddp", "DistributedDataParallel's order of operations on c10d::Reducer"},
+    {"zero2", "DeepSpeed's ZeRO-2, modelled: gradients are reduce-scattered from hooks"},
+    {"zero3", "DeepSpeed's ZeRO-3, modelled: parameters have no elements between uses"},
+    {"fsdp1", "FullyShardedDataParallel, modelled: a flat parameter a unit, sharded"},
+    {"fsdp2", "fully_shard, modelled: the module itself, its parameters sharded by rows"},
 };
 constexpr NativePart kPaths[] = {
     {"wrapped", "the wrapper's forward returns logits, the loss is computed outside"},
@@ -86,6 +90,14 @@ constexpr NativePart kPaths[] = {
     {"stray_arm", "unwrapped, after a wrapped forward whose output is dropped"},
     {"wrapped_twice", "wrapped, two forwards before one backward"},
     {"direct", "there is no wrapper to go through"},
+};
+constexpr NativePart kGuards[] = {
+    {"old", "redirects under ZeRO-3 and FSDP"},
+    {"identity", "redirects where the model is not the unwrapped one, under ZeRO-3 and FSDP"},
+    {"final", "redirects where the model is not the unwrapped one, and under FSDP"},
+    {"always", "redirects whatever it sees"},
+    {"never", "never redirects"},
+    {"identity_without_fsdp", "redirects where the model is not the unwrapped one"},
 };
 constexpr NativePart kBackends[] = {
     {"gloo", "Gloo on CPU"},
@@ -154,8 +166,9 @@ constexpr NativePart kFaultKinds[] = {
     {"exit", "exit status 0 without saying goodbye", FaultNeeds::phase},
     {"skip_hook", "does not record the local gradient of `tensor`", FaultNeeds::tensor},
     {"skip_mark", "does not close the stage named by `tensor`", FaultNeeds::stage},
-    {"skip_reduction", "all-reduce does nothing from `step` on"},
-    {"corrupt_reduction", "all-reduce forgets the contribution of `rank`"},
+    {"skip_reduction", "the reduction does nothing from `step` on"},
+    {"corrupt_reduction", "the reduction forgets the contribution of `rank`"},
+    {"corrupt_shard", "the part of a reduce-scatter that `rank` owns is not divided"},
     {"overflow", "makes the loss infinite in `step`, as half precision would"},
     {"keep_gradients", "does not clear its gradients after a step, from `step` on"},
     {"corrupt_buffer", "adds one half to the buffers that `tensor` matches, before `step`",
@@ -177,6 +190,7 @@ std::span<const NativePart> native_losses() { return kLosses; }
 std::span<const NativePart> native_objectives() { return kObjectives; }
 std::span<const NativePart> native_wrappers() { return kWrappers; }
 std::span<const NativePart> native_paths() { return kPaths; }
+std::span<const NativePart> native_guards() { return kGuards; }
 std::span<const NativePart> native_backends() { return kBackends; }
 std::span<const NativePart> native_dtypes() { return kDTypes; }
 std::span<const NativePart> native_data() { return kData; }
@@ -200,6 +214,8 @@ FaultNeeds needs_of_fault(std::string_view kind) {
   const auto* found = std::ranges::find(kFaultKinds, kind, &NativePart::name);
   return found == std::end(kFaultKinds) ? FaultNeeds::nothing : found->needs;
 }
+
+bool is_sharding(std::string_view wrapper) { return wrapper != "none" && wrapper != "ddp"; }
 
 std::string_view default_path(std::string_view wrapper, std::string_view loss) {
   if (wrapper == "none") return "direct";

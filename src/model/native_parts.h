@@ -18,7 +18,7 @@ struct NativePart {
   FaultNeeds needs = FaultNeeds::nothing;  // fault kinds only
   // Objectives, models and mistakes: the trainer that they are for alone. Trainers: the one whose
   // objectives they compute.
-  std::string_view trainer;
+  std::string_view trainer = {};
 };
 
 std::span<const NativePart> native_models();
@@ -27,6 +27,7 @@ std::span<const NativePart> native_losses();
 std::span<const NativePart> native_objectives();
 std::span<const NativePart> native_wrappers();
 std::span<const NativePart> native_paths();
+std::span<const NativePart> native_guards();
 std::span<const NativePart> native_backends();
 std::span<const NativePart> native_dtypes();
 std::span<const NativePart> native_data();
@@ -46,6 +47,9 @@ bool contains(std::span<const NativePart> parts, std::string_view name);
 
 // `nothing` for a kind that does not exist.
 FaultNeeds needs_of_fault(std::string_view kind);
+
+// True if its ranks own parts of the gradients.
+bool is_sharding(std::string_view wrapper);
 
 // The path of a program that names none: the one that suits its wrapper and loss.
 std::string_view default_path(std::string_view wrapper, std::string_view loss);

@@ -53,6 +53,13 @@ struct HelloRecord {
   std::vector<std::pair<std::string, std::string>> env;       // allow-listed variables only
 };
 
+// Where a shard lies: elements [offset, offset + n) of the whole tensor in row-major order, n being
+// the record's own number of elements, 0 for a rank that owns none.
+struct ShardPlace {
+  std::uint64_t offset = 0;
+  std::vector<std::int64_t> global_shape;
+};
+
 struct TensorRecord {
   std::int64_t step = 0;
   std::int64_t micro = 0;
@@ -62,7 +69,8 @@ struct TensorRecord {
   std::string name;
   std::vector<std::int64_t> shape;
   DType dtype = DType::f32;
-  std::string layout = "dense";
+  std::string layout = "dense";     // dense | sparse | shard
+  std::optional<ShardPlace> shard;  // of layout `shard`
   TensorState state = TensorState::absent;
   TensorStats stats;                  // meaningless where state is absent or unreadable
   std::optional<bool> requires_grad;  // params only
@@ -77,7 +85,7 @@ struct GroupRecord {
 // What a wrapper declares about the tensors it owns; the plan is inferred from it.
 struct WrapperRecord {
   std::string model;
-  std::string kind;   // "ddp"
+  std::string kind;   // "ddp", "zero2", …
   std::string group;  // a GroupRecord's name
   std::string reduce = "mean";
   double divide = 0;  // factor that the sum is divided by; 0: as `reduce` says
@@ -88,6 +96,7 @@ struct WrapperRecord {
   bool find_unused = false;
   bool static_graph = false;
   bool bucket_view = false;
+  bool shards = false;  // ranks own parts of the gradients and record them as such
 };
 
 struct MarkRecord {

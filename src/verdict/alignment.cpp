@@ -61,6 +61,10 @@ TensorRecord record_of(const EvidenceTable& table, const RowKey& key, const Entr
   record.stats = {entry.digest, entry.n,        entry.nan,     entry.inf, entry.zeros,
                   entry.l1,     entry.l2,       entry.max_abs, entry.min, entry.max,
                   {},           entry.measured, false};
+  if (is_shard(entry)) {
+    record.layout = "shard";
+    record.shard = {entry.offset, table.shape(static_cast<std::uint32_t>(entry.whole))};
+  }
   if (const Sketch* sketch = table.sketch(entry)) {
     record.stats.sketch = *sketch;
     record.stats.has_sketch = true;

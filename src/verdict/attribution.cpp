@@ -9,6 +9,7 @@
 #include "verdict/micro_fit.h"
 #include "verdict/reduction.h"
 #include "verdict/unknown_reduction.h"
+#include "verdict/wrong_shards.h"
 
 namespace gradcheck {
 namespace {
@@ -205,6 +206,7 @@ void diagnose_agreeing(const Context& context, const Members& all) {
   Members members, unnamed;
   for (GradientResult* member : all) {
     diagnose_clipping(context, *member);
+    if (member->sharded && member->diagnosis.code == 0) diagnose_shards(context, *member);
     if (member->diagnosis.code == 0) members.push_back(member);
   }
   if (members.empty() || diagnose_weights(context, members)) return;

@@ -110,14 +110,15 @@ void judge_element(Audit& result, double value, const Expected& expected, std::s
 }
 
 void judge_elements(Audit& result, const AuditQuestion& question, double gamma) {
-  const std::size_t n = element_count(question);
+  const std::size_t begin = question.only ? question.only->first : 0;
+  const std::size_t end = question.only ? begin + question.only->count : element_count(question);
   // Our own sum in double rounds once a part: it matters for float64 only.
   const auto terms = static_cast<double>(question.parts.size() + 1);
   const Bound bound{gamma + terms * kDoubleRoundoff, floor_of(question)};
   Expected expected;
   std::array<double, kChunk> buffer;
-  for (std::size_t first = 0; first < n; first += kChunk) {
-    const std::span<double> chunk(buffer.data(), std::min(kChunk, n - first));
+  for (std::size_t first = begin; first < end; first += kChunk) {
+    const std::span<double> chunk(buffer.data(), std::min(kChunk, end - first));
     expected.clear();
     for (const Part& part : question.parts) {
       if (!contributes(part)) continue;
@@ -216,7 +217,7 @@ Audit audit(const AuditQuestion& question) {
     return skipped;
   }
   if (all_elements_known(question)) return elementwise_audit(question, *gamma);
-  if (all_sketches_known(question)) return sketch_audit(question, *gamma);
+  if (!question.only && all_sketches_known(question)) return sketch_audit(question, *gamma);
   return inconclusive("neither elements nor finite sketches are at hand");
 }
 

@@ -20,6 +20,12 @@ struct Part {
   double weight = 1;
 };
 
+// Some elements of a tensor, in row-major order.
+struct ElementRange {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+};
+
 // "Is `value` the sum of weight × part over `parts`, up to rounding?"
 struct AuditQuestion {
   Part value;
@@ -29,6 +35,7 @@ struct AuditQuestion {
   int micro_steps = 1;      // M in the window
   double roundoff = 0;      // u of the coarser of the dtype on the wire and the dtype stored
   double subnormal = 0;     // η of the same dtype
+  std::optional<ElementRange> only;  // of the value and of every part: elementwise or not at all
 };
 
 struct Audit {

@@ -287,14 +287,16 @@ bool covers(const EvidenceTable& table, const EventRecord& event, TensorId tenso
   });
 }
 
+bool is_judged(const WrapperRecord& wrapper) { return wrapper.kind == "ddp" || wrapper.shards; }
+
 bool is_unsupported(const EvidenceTable& table, std::string_view model) {
   return any_wrapper(table, [&](const WrapperRecord& wrapper) {
-    return wrapper.model == model && wrapper.kind != "ddp";
+    return wrapper.model == model && !is_judged(wrapper);
   });
 }
 
 bool any_unsupported(const EvidenceTable& table) {
-  return any_wrapper(table, [](const WrapperRecord& wrapper) { return wrapper.kind != "ddp"; });
+  return any_wrapper(table, [](const WrapperRecord& wrapper) { return !is_judged(wrapper); });
 }
 
 RowKey row_key(TensorId tensor, Moment moment, Stage stage, TensorKind kind) {

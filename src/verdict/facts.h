@@ -112,6 +112,10 @@ bool covers(const EvidenceTable& table, const EventRecord& event, TensorId tenso
 // True if the event names this model or none.
 bool concerns(const EventRecord& event, std::string_view model);
 
+// True if it is of a kind whose promises are known here: DDP's, or one whose ranks record what they
+// own of each gradient.
+bool is_judged(const WrapperRecord& wrapper);
+
 // True if a wrapper of a kind that this version cannot judge owns the model.
 bool is_unsupported(const EvidenceTable& table, std::string_view model);
 bool any_unsupported(const EvidenceTable& table);  // some model's

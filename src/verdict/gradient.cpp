@@ -80,6 +80,13 @@ bool needs_gradient(const Context& context, std::int64_t step, TensorId tensor) 
   return needs;
 }
 
+const ShardRange* range_of(const Context& context, const GradientResult& result, int rank) {
+  if (context.shards == nullptr) return nullptr;
+  const auto found = context.shards->ranges.find(result.reduced);
+  if (found == context.shards->ranges.end()) return nullptr;
+  return &found->second[static_cast<std::size_t>(rank)];
+}
+
 }  // namespace
 
 WeightTable same_weights(std::size_t micros, const std::vector<double>& ranks) {
@@ -110,6 +117,15 @@ std::optional<AuditQuestion> ask(const Context& context, const GradientResult& r
   question.micro_steps = static_cast<int>(result.window.size());
   if (!add_parts(context, result, weights, question)) return std::nullopt;
   take_precision(line, question);
+  return question;
+}
+
+std::optional<AuditQuestion> ask_of_shard(const Context& context, const GradientResult& result,
+                                          int rank, const WeightTable& weights, int reductions) {
+  const ShardRange* range = range_of(context, result, rank);
+  if (range == nullptr || range->n == 0) return std::nullopt;
+  auto question = ask(context, result, rank, weights, reductions);
+  if (question) question->only = {range->offset, range->n};
   return question;
 }
 

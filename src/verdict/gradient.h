@@ -14,6 +14,7 @@
 #include "verdict/facts.h"
 #include "verdict/judge.h"
 #include "verdict/plan.h"
+#include "verdict/shards.h"
 
 namespace gradcheck {
 
@@ -22,6 +23,7 @@ struct Context {
   const JudgeInput& input;
   Facts facts;
   Plan plan;
+  const PutTogether* shards = nullptr;  // null: the evidence holds none
 
   const EvidenceTable& table() const { return input.table; }
 };
@@ -44,7 +46,7 @@ inline constexpr std::array<std::string_view, kRungs> kRungNames = {
 struct Diagnosis {
   int code = 0;
   double factor = 1;                 // of 204: value / declared value
-  std::vector<int> ranks;            // lost, reweighted or off
+  std::vector<int> ranks;            // lost, reweighted or off; whose parts of a sharded one are
   std::vector<std::int64_t> micros;  // not reduced, or counted more than once
 };
 
@@ -64,6 +66,8 @@ struct GradientResult {
   std::vector<double> factors;  // seen between local and value, group order; empty: none
   std::vector<double> clips;    // unequal ones that ranks clipped by, likewise
   bool used = false;            // an optimizer took it; the others are not judged
+  bool sharded = false;         // put together from the ranks' parts: nobody holds another's
+  bool left_alone = false;      // frozen, or declared sharded and recorded as each rank has it
   bool unrecorded = false;      // missing on some rank although its step needed it or its model ran
 
   Agreement agreement;
@@ -111,6 +115,11 @@ std::string_view name_of(const Context& context, const GradientResult& result);
 // a local with a weight is not recorded.
 std::optional<AuditQuestion> ask(const Context& context, const GradientResult& result, int rank,
                                  const WeightTable& weights, int reductions);
+
+// The same of the part that `rank` owns of a sharded value, which takes elements to answer; nothing
+// where it owns none.
+std::optional<AuditQuestion> ask_of_shard(const Context& context, const GradientResult& result,
+                                          int rank, const WeightTable& weights, int reductions);
 
 // The declared weights of the whole window, times the factors that were seen.
 WeightTable declared_weights(const Context& context, const GradientResult& result);

@@ -28,7 +28,8 @@ class Finder {
   // `all` is true where no gradient of the model and step that could have shown a reduction was
   // reduced: then it is one failure (GC201), not many (GC202).
   void not_reduced(const GradientResult& result, bool all) {
-    add(result, all ? 201 : 202, line_of(context_, result).group);
+    const auto& parts = result.diagnosis.ranks;  // whose parts of a sharded one were not
+    add(result, all ? 201 : 202, parts.empty() ? line_of(context_, result).group : parts);
   }
 
  private:
@@ -83,7 +84,7 @@ class Finder {
     if (d.code == 203 || d.code == 211) {
       add(result, d.code, {}, fmt::format("micro-step {}", fmt::join(d.micros, ", ")));
     } else if (d.code == 204) {
-      add(result, 204, {}, factor_text(d.factor) + " the declared value");
+      add(result, 204, d.ranks, factor_text(d.factor) + " the declared value");
     } else if (d.code == 206) {
       add(result, 206, {}, cluster_text(result.agreement));
     } else if (d.code != 0 && d.code != 201 && d.code != 208 && result.audit.lost == 0) {

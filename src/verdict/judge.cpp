@@ -26,10 +26,24 @@
 namespace gradcheck {
 namespace {
 
-Context prepare(const JudgeInput& input) {
+Context prepare(const JudgeInput& input, const PutTogether* shards) {
   Facts facts = arrange(input.table, input.native);
   Plan plan = infer_plan(input.table, facts, input.rules, input.native);
-  return {input, std::move(facts), std::move(plan)};
+  return {input, std::move(facts), std::move(plan), shards};
+}
+
+// Shards that are no whole tensor.
+void find_broken_shards(const Context& context, FindingSet& findings) {
+  if (context.shards == nullptr) return;
+  for (const ShardProblem& problem : context.shards->problems) {
+    const RowKey& row = problem.row;
+    findings.add({604,
+                  context.table().text(row.model),
+                  context.table().text(row.name),
+                  row.step,
+                  {},
+                  fmt::format("shards at `{}`: {}", name_of(row.stage), problem.why)});
+  }
 }
 
 void say_what_was_not_checked(const Context& context, ArmReport& arm) {
@@ -82,8 +96,8 @@ ArmReport refusal(const JudgeInput& input, FindingSet& findings, ArmReport arm) 
   return arm;
 }
 
-ArmReport judge_as_it_is(const JudgeInput& input) {
-  const Context context = prepare(input);
+ArmReport judge_as_it_is(const JudgeInput& input, const PutTogether* shards) {
+  const Context context = prepare(input, shards);
   FindingSet findings(context);
   ArmReport arm;
   arm.world_size = input.table.world_size();
@@ -100,6 +114,7 @@ ArmReport judge_as_it_is(const JudgeInput& input) {
   if (!end.outcome) find_gaps(context, findings);
   if (!end.outcome) find_contradictions(context, findings);
   find_unsupported(context, findings);
+  find_broken_shards(context, findings);
   find_in_gradients(context, results, findings);
   pass_notes_on(context, findings, arm.notes);
   find_stray_arms(context, findings);
@@ -126,14 +141,21 @@ ArmReport judge_as_it_is(const JudgeInput& input) {
 
 ArmReport judge(const JudgeInput& input) {
   const auto table = input.native ? std::nullopt : aligned(input.table);
-  if (!table) return judge_as_it_is(input);
   const PayloadViews none;  // they go by the numbers of the ranks
-  JudgeInput same{*table, input.rules, none};
-  same.native = false;
-  same.all_tensors = input.all_tensors;
-  same.program_status = input.program_status;
-  same.log_probs = input.log_probs;
-  return judge_as_it_is(same);
+  const auto with = [&](const EvidenceTable& evidence, const PayloadViews& payloads) {
+    JudgeInput same{evidence, input.rules, payloads};
+    same.steps = input.steps;
+    same.micro_steps = input.micro_steps;
+    same.native = input.native;
+    same.all_tensors = input.all_tensors;
+    same.program_status = input.program_status;
+    same.log_probs = input.log_probs;
+    return same;
+  };
+  const JudgeInput even = table ? with(*table, none) : input;
+  const auto shards = put_together(even.table, even.payloads);
+  if (!shards) return judge_as_it_is(even, nullptr);
+  return judge_as_it_is(with(shards->table, shards->payloads), &*shards);
 }
 
 }  // namespace gradcheck

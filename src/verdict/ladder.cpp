@@ -40,7 +40,8 @@ class Climber {
     result_.unrecorded = !result_.agreement.complete() && is_due(context_, step_, result_.tensor);
     result_.used &= result_.unrecorded || !result_.agreement.clusters.empty();
     read_locals();
-    if (line_.role == Role::sharded || line_.role == Role::frozen) return std::move(result_);
+    result_.left_alone = is_left_alone();
+    if (result_.left_alone) return std::move(result_);
     present();
     shape_dtype();
     finite();
@@ -53,6 +54,15 @@ class Climber {
 
  private:
   const Entry& entry(int rank) const { return entries_[static_cast<std::size_t>(rank)]; }
+  // Of tensors that are declared sharded nobody knows which part a rank holds, unless its records
+  // say so or its wrapper promised that they do.
+  bool is_left_alone() const {
+    if (line_.role == Role::frozen) return true;
+    if (line_.role != Role::sharded || result_.sharded) return false;
+    const WrapperRecord* wrapper = wrapper_of(context_.table(), line_.model);
+    return wrapper == nullptr || !wrapper->shards;
+  }
+
   bool alone() const { return line_.group.size() < 2; }
 
   void use_window(std::vector<Moment> window) {
@@ -64,6 +74,7 @@ class Climber {
     result_.reduced = key;
     entries_ = context_.table().entries(key);
     result_.agreement = compare_ranks(entries_, line_.group);
+    result_.sharded = std::any_of(entries_.begin(), entries_.end(), is_shard);
   }
 
   // Ranks that part at `reduced` and agree at `final` were reduced in between, by hand. Gradients
@@ -170,6 +181,9 @@ class Climber {
     const Agreement& a = result_.agreement;
     if (alone()) return result_.set(Rung::replicas_bitwise, not_applicable, "one rank");
     if (result_.absent || a.clusters.empty()) return;
+    if (result_.sharded && a.complete() && a.absent.empty()) {
+      return result_.set(Rung::replicas_bitwise, not_applicable, "each rank owns its part");
+    }
     if (line_.role == Role::rank_local) return rank_local();
     result_.differed = !a.equal();
     if (result_.differed) {
@@ -205,7 +219,7 @@ class Climber {
       return result_.set(Rung::reduction_right, inconclusive, "local gradients not recorded");
     }
     if (result_.absent && result_.all_locals_zero) return;
-    audit_clusters();
+    audit_value();
     if (result_.audit.result != pass) try_crossing_window();
     if (result_.audit.result == fail && window_ != nullptr && window_->unknown_past) {
       return give_up();
@@ -219,6 +233,30 @@ class Climber {
     result_.audit = {};
     result_.set(Rung::reduction_right, inconclusive,
                 "carried over from micro-steps that were not recorded");
+  }
+
+  void audit_value() {
+    if (!result_.sharded || alone() || !audit_shards()) audit_clusters();
+  }
+
+  // Each owner answers for its part. False where elements are not at hand: then the parts answer
+  // together, by sketches that add up.
+  bool audit_shards() {
+    result_.right_ranks.clear();
+    Audit worst;
+    bool first = true;
+    for (const int rank : line_.group) {
+      const auto question = ask_of_shard(context_, result_, rank,
+                                         declared_weights(context_, result_), result_.reductions);
+      if (!question) continue;
+      const Audit answer = audit(*question);
+      if (answer.how != "elementwise") return false;
+      if (answer.result == pass) merge(result_.right_ranks, {rank});
+      if (first || is_worse(answer, worst)) worst = answer;
+      first = false;
+    }
+    if (!first) result_.audit = worst;
+    return !first;
   }
 
   // The ranks of a cluster hold the same bits: one of them speaks for all.
@@ -292,7 +330,7 @@ class Climber {
     if (window_ == nullptr || window_->whole.size() <= result_.window.size()) return;
     const GradientResult before = result_;
     use_window(window_->whole);
-    audit_clusters();
+    audit_value();
     if (result_.audit.result == pass) {
       result_.carried_over = true;
     } else {
@@ -304,7 +342,10 @@ class Climber {
   void conclude() {
     const Agreement& a = result_.agreement;
     result_.compared = result_.used && a.complete() && !result_.absent && !a.clusters.empty();
-    if (result_.absent) result_.compared = result_.rung(Rung::reduction_right) == fail;
+    const RungResult reduction = result_.rung(Rung::reduction_right);
+    if (result_.absent) result_.compared = reduction == fail;
+    // Nothing but its reduction can be judged of it.
+    if (result_.sharded) result_.compared &= reduction == pass || reduction == fail;
     result_.wrong = !result_.differed && result_.rung(Rung::reduction_right) == fail;
     if (!result_.wrong) return;
     if (result_.audit.made > 0) result_.diagnosis.code = 208;

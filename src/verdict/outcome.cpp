@@ -20,9 +20,10 @@ bool accuses(const Finding& finding) {
 // Something that should have been judged was not. Vacuous tensors are counted elsewhere.
 bool is_open(const Context& context, const GradientResult& result) {
   const bool vacuous = !result.proved;
+  if (result.sharded && !result.absent && !result.compared) return true;
   const RungResult reduction = result.rung(Rung::reduction_right);
   const bool audited = !is_auditable(line_of(context, result)) || result.absent || vacuous ||
-                       reduction == RungResult::pass;
+                       result.left_alone || reduction == RungResult::pass;
   const bool agrees = result.rung(Rung::replicas_bitwise) == RungResult::pass ||
                       result.rung(Rung::replicas_bitwise) == RungResult::not_applicable;
   return !result.agreement.complete() || !audited || !agrees;
@@ -50,8 +51,9 @@ std::string reduction_name(const Context& context) {
 
 // " in 1 of 3 steps" where some steps were right.
 std::string in_some_steps(const ArmReport& arm) {
-  const auto bad = std::count_if(arm.steps.begin(), arm.steps.end(),
-                                 [](const StepTotals& step) { return step.differed > 0; });
+  const auto bad = std::count_if(arm.steps.begin(), arm.steps.end(), [](const StepTotals& step) {
+    return step.differed + step.wrong > 0;
+  });
   const auto all = static_cast<std::ptrdiff_t>(arm.steps.size());
   return bad == all ? "" : fmt::format(" in {} of {} steps", bad, all);
 }
@@ -69,7 +71,9 @@ std::string wrong_text(const Context& context, const std::vector<GradientResult>
     if (!result.used || !result.wrong) continue;
     const Diagnosis& d = result.diagnosis;
     const bool alone = context.table().world_size() == 1;
-    const std::string equal = alone ? "the gradient " : "equal bit for bit, but ";
+    const std::string equal = alone            ? "the gradient "
+                              : result.sharded ? "shards cover it, but "
+                                               : "equal bit for bit, but ";
     if (alone && d.code == 209) return "reduced is not the sum of the locals bit for bit";
     if (d.code == 204) return equal + "is " + factor_text(d.factor) + " the declared " + declared;
     if (d.code == 207)
@@ -161,7 +165,10 @@ std::string consistent_text(const Context& context, const std::vector<GradientRe
   if (context.table().world_size() == 1) return one_rank_text(results, arm);
   const std::string declared = reduction_name(context);
   if (declared == "reduction") return unjudged_text(context, results);
-  return "equal bit for bit; is the " + declared + " of the local gradients" + bound_text(arm);
+  const bool sharded = std::any_of(results.begin(), results.end(),
+                                   [](const GradientResult& result) { return result.sharded; });
+  return std::string(sharded ? "put together, the shards are the " : "equal bit for bit; is the ") +
+         declared + " of the local gradients" + bound_text(arm);
 }
 
 }  // namespace

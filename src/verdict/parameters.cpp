@@ -54,14 +54,24 @@ class Parameters {
   bool differs(const RowKey& key) {
     const Agreement agreement = compare(key);
     if (!agreement.complete()) unrecorded(key);
-    const bool local = line_->role == Role::sharded || line_->role == Role::rank_local;
-    return !agreement.equal() && !local;
+    return !agreement.equal() && !may_differ();
+  }
+
+  // A wrapper whose ranks own parts keeps the parameters whole, or as parts that make a whole.
+  bool may_differ() const {
+    return line_->role == Role::rank_local || (line_->role == Role::sharded && !owns_shards());
+  }
+
+  bool owns_shards() const {
+    const WrapperRecord* wrapper = wrapper_of(context_.table(), line_->model);
+    return wrapper != nullptr && wrapper->shards;
   }
 
   // Undeclared ones may differ by design: nobody is accused, and nothing is proven.
   void disagree(int code, const RowKey& key) {
     if (!line_->tied_to.empty()) return;  // its owner is named: one storage, one difference
-    if (is_declared_shared(*line_)) return add(code, key.step, minority(compare(key)));
+    const bool declared = is_declared_shared(*line_) || line_->role == Role::sharded;
+    if (declared) return add(code, key.step, minority(compare(key)));
     add(606, key.step, minority(compare(key)),
         "parameters at `" + std::string(name_of(key.stage)) + "`");
   }
@@ -122,7 +132,7 @@ class Parameters {
   // What a job's gradients were made at, in steps whose predecessor was recorded too: weights that
   // parted since then, and were put back before anybody looked at them again.
   void look_behind_steps() {
-    if (line_->role == Role::sharded || line_->role == Role::rank_local) return;
+    if (may_differ()) return;
     const StepFacts* before = nullptr;
     for (const StepFacts& step : steps_of(context_.facts, tensor_.model)) {
       const RowKey now = row_key(tensor_, {step.step, 0}, Stage::start, TensorKind::param);

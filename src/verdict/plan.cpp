@@ -32,7 +32,7 @@ void take_reduction(PlanLine& line, const WrapperRecord& wrapper) {
 // An ignored tensor stays undeclared: the wrapper disclaims it. So do all tensors of a wrapper of a
 // kind whose promises are not known here.
 void take_wrapper(const EvidenceTable& table, PlanLine& line, const WrapperRecord& wrapper) {
-  if (wrapper.kind != "ddp") return;
+  if (!is_judged(wrapper)) return;
   const auto& ignored = wrapper.ignored;
   if (std::find(ignored.begin(), ignored.end(), line.name) != ignored.end()) return;
   line.source = PlanSource::wrapper;
@@ -41,7 +41,7 @@ void take_wrapper(const EvidenceTable& table, PlanLine& line, const WrapperRecor
     line.buffers = buffer_policy_from_name(wrapper.buffers).value_or(BufferPolicy::undeclared);
     return;
   }
-  line.role = Role::shared;
+  line.role = wrapper.shards && line.kind == TensorKind::grad ? Role::sharded : Role::shared;
   take_reduction(line, wrapper);
 }
 
@@ -176,7 +176,7 @@ double declared_weight(const PlanLine& line) {
 }
 
 bool is_auditable(const PlanLine& line) {
-  return line.role == Role::shared &&
+  return (line.role == Role::shared || line.role == Role::sharded) &&
          (line.reduction == Reduction::mean || line.reduction == Reduction::sum ||
           line.reduction == Reduction::factor);
 }

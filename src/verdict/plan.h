@@ -34,7 +34,7 @@ bool is_declared_shared(const PlanLine& line);
 // factor. Requires a reduction that can be audited.
 double declared_weight(const PlanLine& line);
 
-bool is_auditable(const PlanLine& line);  // mean, sum or factor of a shared tensor
+bool is_auditable(const PlanLine& line);  // mean, sum or factor of a shared or sharded tensor
 
 // True if the ranks are a set, not empty, of ranks of the world.
 bool is_group_of(std::span<const int> ranks, int world_size);

@@ -23,7 +23,7 @@ std::string_view wrapper_name(std::string_view kind) {
 void find_unsupported(const Context& context, FindingSet& findings) {
   for (const int rank : every_rank(context.table().world_size())) {
     for (const WrapperRecord& wrapper : context.table().rank(rank).wrappers) {
-      if (wrapper.kind == "ddp") continue;
+      if (is_judged(wrapper)) continue;
       findings.say(604,
                    fmt::format("{} is wrapped by {} ({}), which this version does not judge yet",
                                wrapper.model, wrapper_name(wrapper.kind), wrapper.kind),

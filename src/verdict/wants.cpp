@@ -29,12 +29,26 @@ double worst_distance(const EvidenceTable& table, std::span<const Entry> entries
   return worst;
 }
 
+std::uint64_t whole_bytes(const EvidenceTable& table, const Entry& shard) {
+  std::uint64_t bytes = size_of(shard.dtype);
+  for (const std::int64_t extent : table.shape(static_cast<std::uint32_t>(shard.whole))) {
+    bytes *= static_cast<std::uint64_t>(extent);
+  }
+  return bytes;
+}
+
 Candidate candidate_of(const EvidenceTable& table, const RowKey& key) {
   const auto entries = table.entries(key);
   Candidate candidate;
   candidate.name = payload_name(table, {key.model, key.name});
   candidate.differs = !compare_ranks(entries, every_rank(table.world_size())).equal();
   if (candidate.differs) candidate.distance = worst_distance(table, entries);
+  // The parts of a sharded one are no copies, and the locals beside them are whole.
+  const auto shard = std::find_if(entries.begin(), entries.end(), is_shard);
+  if (shard != entries.end()) {
+    candidate.differs = false;
+    candidate.bytes = whole_bytes(table, *shard);
+  }
   for (const Entry& entry : entries) {
     candidate.bytes = std::max<std::uint64_t>(candidate.bytes, entry.n * size_of(entry.dtype));
   }

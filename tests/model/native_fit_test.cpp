@@ -41,6 +41,37 @@ TEST(NativeFit, NamesPathAndLoss) {
               AllOf(HasSubstr("path \"wrapped\""), HasSubstr("loss \"chunked\"")));
 }
 
+TEST(NativeFit, APathAndAGuardDoNotGoTogether) {
+  EXPECT_THAT(misfit_after([](NativeProgram& p) { p.guard = "final"; }),
+              AllOf(HasSubstr("guard \"final\""), HasSubstr("path \"redirected\"")));
+  EXPECT_EQ(misfit_after([](NativeProgram& p) {
+              p.guard = "final";
+              p.path = "";
+            }),
+            "");
+}
+
+TEST(NativeFit, NamesWhatAWrapperThatShardsDoesNotHave) {
+  const auto under = [](const char* kind, auto change) {
+    return misfit_after([&](NativeProgram& p) {
+      p.wrapper.kind = kind;
+      change(p);
+    });
+  };
+  EXPECT_EQ(under("zero2", [](NativeProgram& p) { p.wrapper.options.hook = "sum"; }), "");
+  EXPECT_THAT(under("zero2", [](NativeProgram& p) { p.wrapper.options.static_graph = true; }),
+              AllOf(HasSubstr("wrapper: kind \"zero2\""), HasSubstr("static_graph")));
+  EXPECT_THAT(under("fsdp1", [](NativeProgram& p) { p.clip_norm = 1; }),
+              AllOf(HasSubstr("\"fsdp1\""), HasSubstr("clip_norm")));
+  EXPECT_THAT(under("fsdp2", [](NativeProgram& p) { p.grad_scale = 8; }),
+              AllOf(HasSubstr("\"fsdp2\""), HasSubstr("grad_scale")));
+  EXPECT_THAT(under("zero3", [](NativeProgram& p) { p.trainer = "grpo"; }),
+              AllOf(HasSubstr("\"zero3\""), HasSubstr("trainer \"grpo\"")));
+  EXPECT_EQ(under("zero2", [](NativeProgram& p) { p.trainer = "grpo"; }), "");
+  EXPECT_THAT(under("ddp", [](NativeProgram& p) { p.fault = Fault{.kind = "corrupt_shard"}; }),
+              AllOf(HasSubstr("corrupt_shard"), HasSubstr("\"ddp\"")));
+}
+
 TEST(NativeFit, NamesAnObjectiveAndTheTrainerItDoesNotBelongTo) {
   EXPECT_THAT(misfit_after([](NativeProgram& p) { p.objectives = {{"kto", 1}}; }),
               AllOf(HasSubstr("\"kto\""), HasSubstr("trainer \"dpo\"")));

@@ -70,6 +70,7 @@ TEST(Schema, KnowsTheNativeParts) {
   EXPECT_EQ(known["idle_expert"]["enum"], words_of(native_idle_expert()));
   EXPECT_EQ(known["wrapper_kind"]["enum"], words_of(native_wrappers()));
   EXPECT_EQ(known["path"]["enum"], words_of(native_paths()));
+  EXPECT_EQ(known["guard"]["enum"], words_of(native_guards()));
   EXPECT_EQ(known["backend"]["enum"], words_of(native_backends()));
   EXPECT_EQ(known["dtype"]["enum"], words_of(native_dtypes()));
   EXPECT_EQ(known["data"]["enum"], words_of(native_data()));

@@ -12,6 +12,7 @@
 #include "model/evidence_table.h"
 #include "numeric/kernel.h"
 #include "verdict/judge.h"
+#include "verdict/shards.h"
 
 namespace gradcheck::made_up {
 
@@ -133,6 +134,8 @@ struct Recipe {
   std::function<Values(const At&, const Values&)> move;   // parameter after the step
   std::function<Values(const At&)> start;
   std::function<bool(std::int64_t step)> clears = [](std::int64_t) { return true; };
+  // Which part of a tensor a rank records at a stage; nothing: all of it.
+  std::function<std::optional<ShardRange>(const At&, Stage)> shard;
   std::function<void(EvidenceTable&)> edit = [](EvidenceTable&) {};
 };
 
@@ -194,7 +197,8 @@ class MadeUpRun {
       if (!recipe_.wrapped) continue;
       WrapperRecord wrapper;
       wrapper.model = recipe_.model;
-      wrapper.kind = "ddp";
+      wrapper.kind = recipe_.shard ? "zero2" : "ddp";
+      wrapper.shards = recipe_.shard != nullptr;
       table_.rank(rank).wrappers.push_back(wrapper);
     }
     for (std::size_t t = 0; t < recipe_.tensors.size(); ++t) {
@@ -304,10 +308,20 @@ class MadeUpRun {
     table_.put(at.rank, made, ++sequence_);
   }
 
-  void fill(TensorRecord& made, const At& at, const Values& values) {
+  void fill(TensorRecord& made, const At& at, const Values& whole) {
+    Values values = whole;
+    const auto part = recipe_.shard ? recipe_.shard(at, made.stage) : std::nullopt;
+    if (part) {
+      const auto first = whole.begin() + static_cast<std::ptrdiff_t>(part->offset);
+      values.assign(first, first + static_cast<std::ptrdiff_t>(part->n));
+      made.layout = "shard";
+      made.shard = {part->offset, {static_cast<std::int64_t>(whole.size())}};
+    }
     made.shape = {static_cast<std::int64_t>(values.size())};
     const auto& bytes = storage_.emplace_back(to_bytes(recipe_.dtype, values));
-    made.stats = measure(recipe_.dtype, bytes);
+    Kernel kernel(recipe_.dtype, KernelMode::full, part ? part->offset : 0);
+    kernel.update(bytes);
+    made.stats = kernel.finish();
     made.state = state_of(made.stats);
     if (!recipe_.payloads) return;
     payloads_[{at.step, at.micro, made.stage, at.rank, recipe_.model + "/" + made.name}] = {

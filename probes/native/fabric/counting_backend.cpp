@@ -155,8 +155,17 @@ WorkPtr CountingBackend::reduce_scatter(Tensors& outputs, TensorLists& inputs,
 
 WorkPtr CountingBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                               const c10d::ReduceScatterOptions& options) {
+  if (faults_.skips_reduction(journal_.step())) {
+    output.copy_(input.narrow(0, getRank() * output.numel(), output.numel()));
+    return c10::make_intrusive<DoneWork>(std::vector{output});
+  }
   count("reduce_scatter", {input}, name_of(options.reduceOp));
-  return inner_->_reduce_scatter_base(output, input, options);
+  if (faults_.corrupts_reduction(journal_.step())) input.zero_();
+  WorkPtr work = inner_->_reduce_scatter_base(output, input, options);
+  if (!faults_.corrupts_shard(journal_.step())) return work;
+  work->wait();  // Gloo copies its result again in every wait
+  output.mul_(getSize());
+  return c10::make_intrusive<DoneWork>(std::vector{output});
 }
 
 WorkPtr CountingBackend::reduce_scatter_tensor_coalesced(

@@ -12,6 +12,7 @@
 #include "probes/native/models/model_tensor.h"
 #include "probes/native/snapshot/clone_store.h"
 #include "probes/native/snapshot/stopwatch.h"
+#include "probes/native/wrappers/sharded_unit.h"
 
 namespace gradcheck::native {
 
@@ -22,9 +23,15 @@ namespace gradcheck::native {
 // forget() nobody may write to parameters and buffers.
 class Recorder {
  public:
+  // What this rank has where a wrapper shards; it outlives the recorder.
+  struct Sharding {
+    const std::vector<OwnedShard>* owned = nullptr;  // by parameter; null: all of everything
+    bool of_parameters = false;                      // not of their gradients alone
+  };
+
   // `model`: the name under which it records.
   Recorder(std::string model, const ModelTensors& parameters, const ModelTensors& buffers,
-           Journal& journal, const Faults& faults);
+           Sharding sharding, Journal& journal, const Faults& faults);
   ~Recorder();
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -51,22 +58,33 @@ class Recorder {
   struct Sample {
     at::Tensor copy;  // undefined: no gradient
     TensorStats stats;
+    std::optional<ShardPlace> shard;
+  };
+
+  // A whole tensor, or the part of it that this rank owns.
+  struct Held {
+    at::Tensor tensor;
+    std::optional<ShardPlace> shard;
   };
 
   void reserve();
   std::string key(const std::string& name) const { return model_ + "/" + name; }
-  at::Tensor keep(const Moment& moment, const ModelTensor& tensor);
-  void add_all(Moment& moment, TensorKind kind, const ModelTensors& tensors);
-  Sample sample(std::int64_t micro, Stage stage, const std::string& name,
-                const at::Tensor& gradient);
+  std::optional<ShardPlace> place_of(std::size_t parameter) const;
+  Held parameter(std::size_t i) const;
+  Held gradient(std::size_t i) const;
+  at::Tensor keep(const Moment& moment, const std::string& name, const at::Tensor& tensor);
+  void add_parameters(Moment& moment);
+  void add_buffers(Moment& moment);
+  Sample sample(std::int64_t micro, Stage stage, const std::string& name, const Held& gradient);
   void add_gradient(Moment& moment, const std::string& name, const Sample& sample);
-  void add_final(Moment& moment, const ModelTensor& parameter, const Digest& reduced);
+  void add_final(Moment& moment, std::size_t parameter, const Digest& reduced);
   void send(Moment& moment, TensorKind kind, const std::string& name, TensorRecord record);
   void close(const Moment& moment);
 
   std::string model_;
   const ModelTensors& parameters_;
   const ModelTensors& buffers_;
+  Sharding sharding_;
   Journal& journal_;
   const Faults& faults_;
   CloneStore clones_;

@@ -46,15 +46,16 @@ std::span<const std::byte> bytes_of(const at::Tensor& tensor) {
   return {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()};
 }
 
-TensorStats copy_and_measure(const at::Tensor& from, const at::Tensor& to) {
+TensorStats copy_and_measure(const at::Tensor& from, const at::Tensor& to, std::uint64_t first) {
   const at::NoGradGuard no_grad;
+  Kernel kernel(dtype_of(to), KernelMode::full, first);
   if (!from.is_contiguous()) {
     to.copy_(from);
-    return measure(dtype_of(to), bytes_of(to));
+    kernel.update(bytes_of(to));
+    return kernel.finish();
   }
   const auto source = bytes_of(from);
   auto* target = static_cast<std::byte*>(to.mutable_data_ptr());
-  Kernel kernel(dtype_of(to), KernelMode::full);
   for (std::size_t start = 0; start < source.size(); start += kChunkBytes) {
     const auto chunk = source.subspan(start, std::min(kChunkBytes, source.size() - start));
     std::memcpy(target + start, chunk.data(), chunk.size());

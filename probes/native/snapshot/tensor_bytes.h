@@ -23,8 +23,9 @@ at::Tensor row_major(const at::Tensor& tensor);
 std::span<const std::byte> bytes_of(const at::Tensor& tensor);
 
 // Copies `from` into `to`, of the same dtype and shape and row-major, and measures it in full on
-// the way, so that each cache line comes from memory once.
-TensorStats copy_and_measure(const at::Tensor& from, const at::Tensor& to);
+// the way, so that each cache line comes from memory once. `first`: index of the first element in
+// the whole tensor that it is a shard of.
+TensorStats copy_and_measure(const at::Tensor& from, const at::Tensor& to, std::uint64_t first = 0);
 
 std::uint64_t bytes_in(const std::vector<at::Tensor>& tensors);
 

@@ -40,7 +40,7 @@ at::Tensor gather_from(const Bench& bench, const at::Tensor& own) {
 
 Decoder make_reference(const Bench& bench) {
   const double noise = bench.run.program.reference == "equal" ? 0 : kReferenceNoise;
-  return bench.policy.model().perturbed_copy(noise, bench.run.seed + 1);
+  return bench.policy.perturbed_copy(noise, bench.run.seed + 1);
 }
 
 at::Tensor reference_log_probs(const Bench& bench, const Decoder& reference,

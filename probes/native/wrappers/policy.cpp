@@ -17,7 +17,7 @@ void say_what_is_modelled(const NativeProgram& program, Journal& journal) {
 
 }  // namespace
 
-Policy::Policy(std::string name, Decoder model, std::unique_ptr<Ddp> wrapper,
+Policy::Policy(std::string name, Decoder model, std::unique_ptr<Wrapper> wrapper,
                const NativeProgram& program, Journal& journal)
     : name_(std::move(name)),
       model_(std::move(model)),
@@ -41,6 +41,13 @@ at::Tensor Policy::run(const std::function<at::Tensor(const Forward&)>& loss) {
   }
   forward_and_drop(loss);
   return loss(past_wrapper(false));
+}
+
+Decoder Policy::perturbed_copy(double relative, std::uint64_t seed) {
+  if (!wrapper_) return model_.perturbed_copy(relative, seed);
+  std::optional<Decoder> copy;
+  wrapper_->with_whole_parameters([&] { copy = model_.perturbed_copy(relative, seed); });
+  return std::move(*copy);
 }
 
 // As a logging or evaluation forward does.

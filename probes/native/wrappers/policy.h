@@ -6,8 +6,8 @@
 
 #include "model/scenario.h"
 #include "probes/native/models/decoder.h"
-#include "probes/native/wrappers/ddp.h"
 #include "probes/native/wrappers/forward.h"
+#include "probes/native/wrappers/wrapper.h"
 
 namespace gradcheck::native {
 
@@ -22,7 +22,7 @@ namespace gradcheck::native {
 //   direct         there is no wrapper
 class Policy {
  public:
-  Policy(std::string name, Decoder model, std::unique_ptr<Ddp> wrapper,
+  Policy(std::string name, Decoder model, std::unique_ptr<Wrapper> wrapper,
          const NativeProgram& program, Journal& journal);
 
   // Evaluates `loss` on this model.
@@ -31,12 +31,15 @@ class Policy {
   // Evaluates it on the inner module without gradients, in evaluation mode if `eval`: a roll-out.
   at::Tensor roll_out(bool eval, const std::function<at::Tensor(const Forward&)>& compute);
 
+  // As the model's, also where its parameters are sharded.
+  Decoder perturbed_copy(double relative, std::uint64_t seed);
+
   // Called whenever the inner model is entered, before it computes anything.
   void on_enter(std::function<void()> callback) { on_enter_ = std::move(callback); }
 
   const std::string& name() const { return name_; }
   Decoder& model() { return model_; }
-  Ddp* wrapper() { return wrapper_.get(); }
+  Wrapper* wrapper() { return wrapper_.get(); }
 
  private:
   using Method = at::Tensor (Decoder::*)(const at::Tensor& tokens) const;
@@ -51,7 +54,7 @@ class Policy {
 
   std::string name_;
   Decoder model_;
-  std::unique_ptr<Ddp> wrapper_;
+  std::unique_ptr<Wrapper> wrapper_;
   NativeProgram program_;
   Journal& journal_;
   std::function<void()> on_enter_ = [] {};

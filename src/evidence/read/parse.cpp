@@ -216,6 +216,9 @@ TensorRecord tensor_from(const Fields& fields) {
   record.shape = fields.integers("shape");
   record.dtype = dtype_from_name(fields.text("dtype")).value_or(DType::other);
   record.layout = fields.text_or("layout", "dense");
+  if (record.layout == "shard") {
+    record.shard = ShardPlace{fields.count("offset"), fields.integers("global_shape")};
+  }
   record.state = fields.named<TensorState>("state", state_from_name);
   const bool readable =
       record.state != TensorState::absent && record.state != TensorState::unreadable;
@@ -247,6 +250,7 @@ WrapperRecord wrapper_from(const Fields& fields) {
   record.find_unused = fields.flag("find_unused").value_or(false);
   record.static_graph = fields.flag("static_graph").value_or(false);
   record.bucket_view = fields.flag("bucket_view").value_or(false);
+  record.shards = fields.flag("shards").value_or(false);
   return record;
 }
 

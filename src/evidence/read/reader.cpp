@@ -55,13 +55,22 @@ std::optional<std::uint64_t> elements_of(const std::vector<std::int64_t>& shape)
   return elements;
 }
 
+// A shard lies inside the tensor that it is a part of.
+bool lies_inside(const TensorRecord& record) {
+  const auto whole = elements_of(record.shard->global_shape);
+  const std::uint64_t n = record.stats.n;
+  return whole && n <= *whole && record.shard->offset <= *whole - n;
+}
+
 // The state steers the judge, so it must be what the statistics say.
 bool contradicts_itself(const TensorRecord& record) {
   const bool readable =
       record.state != TensorState::absent && record.state != TensorState::unreadable;
   if (!readable) return false;
-  const bool counts_elements = record.layout == "dense" && record.dtype != DType::other;
+  const bool counts_elements =
+      (record.layout == "dense" || record.shard) && record.dtype != DType::other;
   if (counts_elements && record.stats.n != elements_of(record.shape)) return true;
+  if (record.shard && !lies_inside(record)) return true;
   return record.stats.measured && record.state != state_of(record.stats);
 }
 

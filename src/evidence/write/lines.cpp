@@ -117,6 +117,10 @@ std::string to_line(const TensorRecord& record, std::uint64_t sequence) {
   line.text("model", record.model).text("name", record.name);
   line.integers("shape", record.shape).text("dtype", name_of(record.dtype));
   line.text("layout", record.layout).text("state", name_of(record.state));
+  if (record.shard) {
+    line.count("offset", record.shard->offset);
+    line.integers("global_shape", record.shard->global_shape);
+  }
   const bool readable =
       record.state != TensorState::absent && record.state != TensorState::unreadable;
   if (readable) put_stats(line, record.stats);
@@ -138,7 +142,7 @@ std::string to_line(const WrapperRecord& record, std::uint64_t sequence) {
   line.text("wire_dtype", record.wire_dtype).text("hook", record.hook);
   line.texts("ignored", record.ignored).text("buffers", record.buffers);
   line.boolean("find_unused", record.find_unused).boolean("static_graph", record.static_graph);
-  line.boolean("bucket_view", record.bucket_view);
+  line.boolean("bucket_view", record.bucket_view).boolean("shards", record.shards);
   return line.finish();
 }
 

@@ -159,6 +159,7 @@ const std::initializer_list<std::string_view> kKeys = {"model",
                                                        "objectives",
                                                        "wrapper",
                                                        "path",
+                                                       "guard",
                                                        "backend",
                                                        "dtype",
                                                        "data",
@@ -244,7 +245,8 @@ NativeProgram native_program_from(const Node& node) {
   program.loss = object.require("loss").one_of(native_losses());
   read(object, "objectives", program.objectives, objectives_from);
   read(object, "wrapper", program.wrapper, wrapper_from);
-  program.path = default_path(program.wrapper.kind, program.loss);
+  read_part(object, "guard", program.guard, native_guards());
+  program.path = program.guard.empty() ? default_path(program.wrapper.kind, program.loss) : "";
   read_part(object, "path", program.path, native_paths());
   read(object, "critic", program.critic,
        [&](const Node& critic) { return critic_from(critic, program.path); });
@@ -266,7 +268,6 @@ Json to_json(const NativeProgram& program) {
                {"trainer", program.trainer},
                {"loss", program.loss},
                {"wrapper", to_json(program.wrapper)},
-               {"path", program.path},
                {"backend", program.backend},
                {"dtype", program.dtype},
                {"data", program.data},
@@ -291,8 +292,11 @@ Json to_json(const NativeProgram& program) {
                {"clip_norm", program.clip_norm},
                {"grad_scale", program.grad_scale},
                {"kl_limit", program.kl_limit}};
+  if (!program.path.empty()) json["path"] = program.path;
+  if (!program.guard.empty()) json["guard"] = program.guard;
   if (program.critic) {
-    json["critic"] = {{"model", program.critic->model}, {"path", program.critic->path}};
+    json["critic"] = {{"model", program.critic->model}};
+    if (!program.critic->path.empty()) json["critic"]["path"] = program.critic->path;
   }
   if (program.roll_out) json["roll_out"] = to_json(*program.roll_out);
   if (!program.objectives.empty()) json["objectives"] = to_json(program.objectives);

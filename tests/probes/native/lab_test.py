@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import pytest
@@ -216,3 +217,67 @@ def test_tables_of_real_size_cost_25_megabytes_a_forward(zygote: Zygote) -> None
     )
     for one in run_arm(zygote, 2, what):
         assert one.events("buffers_broadcast") == []
+
+
+SHARDING = ("zero2", "zero3", "fsdp1", "fsdp2")
+
+
+def shards_of(evidence: list[RankEvidence], stage: str) -> dict[str, list[Record]]:
+    """The records of each tensor, by rank."""
+    rows: dict[str, list[Record]] = {}
+    for one in evidence:
+        for record in one.of("tensor"):
+            if record["stage"] == stage and record["kind"] != "buffer":
+                rows.setdefault(record["name"], []).append(record)
+    return rows
+
+
+def covers(records: list[Record]) -> bool:
+    """The shards hold each element of the whole once."""
+    whole = math.prod(records[0]["global_shape"])
+    owned = sorted((r["offset"], r["n"]) for r in records if r["n"] > 0)
+    ends = [0] + [offset + n for offset, n in owned]
+    return ends[:-1] == [offset for offset, _ in owned] and ends[-1] == whole
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("kind", SHARDING)
+def test_locals_are_whole_and_reduced_gradients_are_shards_that_cover_them(
+    zygote: Zygote, kind: str, ranks: int
+) -> None:
+    what = program(model="qwen3_tiny_untied", wrapper=kind)
+    evidence = run_arm(zygote, ranks, what, steps=2)
+    for records in shards_of(evidence, "local").values():
+        assert {r["layout"] for r in records} == {"dense"}
+        assert all(r["state"] == "finite" for r in records)
+    reduced = shards_of(evidence, "reduced")
+    assert len(reduced) == 25
+    for name, records in reduced.items():
+        by_step = [[r for r in records if r["step"] == step] for step in (0, 1)]
+        assert all(covers(at_step) for at_step in by_step), name
+    layouts = {r["layout"] for rs in shards_of(evidence, "after").values() for r in rs}
+    assert layouts == ({"dense"} if kind == "zero2" else {"shard"})
+
+
+def test_zero2_ends_with_the_weights_of_ddp(zygote: Zygote) -> None:
+    """Of two ranks the mean is exact either way, and so is each step."""
+    sharded = run_arm(zygote, 2, program(wrapper="zero2"), steps=2)
+    replicated = run_arm(zygote, 2, program(), steps=2)
+    assert sharded[0].digests("after", 1) == replicated[0].digests("after", 1)
+    assert differing(sharded, "after", 1) == 0
+
+
+@pytest.mark.parametrize("kind", SHARDING)
+def test_reports_say_modelled(zygote: Zygote, kind: str) -> None:
+    for one in run_arm(zygote, 2, program(model="qwen3_tiny_untied", wrapper=kind)):
+        assert any(event["text"].startswith("modelled: ") for event in one.events("note"))
+
+
+@pytest.mark.parametrize("kind", ["zero3", "fsdp1", "fsdp2"])
+def test_past_a_wrapper_that_shards_parameters_every_rank_raises_before_any_backward(
+    zygote: Zygote, kind: str
+) -> None:
+    what = program(model="qwen3_tiny_untied", wrapper=kind, path="unwrapped")
+    for one in run_arm(zygote, 2, what):
+        assert [event["phase"] for event in one.events("exception")] == ["forward"]
+        assert one.events("backward") == []

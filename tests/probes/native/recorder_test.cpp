@@ -6,6 +6,8 @@
 
 #include <limits>
 
+#include "numeric/kernel.h"
+#include "probes/native/snapshot/tensor_bytes.h"
 #include "tests/probes/native/front_end.h"
 #include "tests/probes/native/one_thread.h"
 
@@ -16,7 +18,9 @@ namespace {
 class RecorderOf : public OneThread {
  protected:
   Recorder& recorder() {
-    if (!recorder_) recorder_.emplace("policy", parameters, buffers, front.journal(), faults_);
+    if (!recorder_) {
+      recorder_.emplace("policy", parameters, buffers, sharding, front.journal(), faults_);
+    }
     return *recorder_;
   }
   void set_gradient(const at::Tensor& gradient) { parameters[0].value.mutable_grad() = gradient; }
@@ -33,6 +37,7 @@ class RecorderOf : public OneThread {
   FrontEnd front;
   ModelTensors parameters = {{"weight", at::zeros({2, 3}).requires_grad_()}};
   ModelTensors buffers;
+  Recorder::Sharding sharding;
 
  private:
   const Faults faults_{std::nullopt, 0};
@@ -99,7 +104,7 @@ TEST_F(RecorderOf, AFrozenParameterSaysSo) {
   EXPECT_EQ(last()["requires_grad"], true);
   ModelTensors frozen = {{"weight", at::zeros({2})}};
   const Faults none(std::nullopt, 0);
-  Recorder other("policy", frozen, buffers, front.journal(), none);
+  Recorder other("policy", frozen, buffers, {}, front.journal(), none);
   other.record_start();
   EXPECT_EQ(last()["requires_grad"], false);
 }
@@ -107,7 +112,7 @@ TEST_F(RecorderOf, AFrozenParameterSaysSo) {
 TEST_F(RecorderOf, AFrozenParameterHasNoGradientToRecord) {
   ModelTensors frozen = {{"weight", at::zeros({2})}};
   const Faults none(std::nullopt, 0);
-  Recorder other("policy", frozen, buffers, front.journal(), none);
+  Recorder other("policy", frozen, buffers, {}, front.journal(), none);
   other.record_local();
   EXPECT_EQ(front.lines().back()["tensors"], 0);
   other.record_reduced();
@@ -126,6 +131,26 @@ TEST_F(RecorderOf, StartIsACopyAndAfterIsTheParameterItself) {
   EXPECT_EQ(kept(Stage::start).sum().item<double>(), 0);
   EXPECT_EQ(kept(Stage::after).sum().item<double>(), 6);
   EXPECT_EQ(kept(Stage::after).const_data_ptr(), parameters[0].value.const_data_ptr());
+}
+
+// Part for part, as two ranks would record them: sketches of parts add up to that of the whole.
+TEST_F(RecorderOf, AShardIsRecordedAtItsPlaceInTheWhole) {
+  at::Tensor part = at::zeros({2}).requires_grad_();
+  part.mutable_grad() = at::arange(2, at::kFloat);
+  const std::vector<OwnedShard> owned = {{part, 4, {2, 3}}};
+  sharding = {&owned, true};
+  recorder().record_reduced();
+  const nlohmann::json reduced = last();
+  EXPECT_EQ(reduced["layout"], "shard");
+  EXPECT_EQ(reduced["shape"], nlohmann::json({2}));
+  EXPECT_EQ(reduced["global_shape"], nlohmann::json({2, 3}));
+  EXPECT_EQ(reduced["offset"], 4);
+  Kernel kernel(DType::f32, KernelMode::full, 4);
+  kernel.update(bytes_of(part.grad()));
+  EXPECT_EQ(kept(Stage::reduced).sum().item<double>(), 1);
+  EXPECT_EQ(reduced["digest"], to_hex(kernel.finish().digest));
+  recorder().record_start();
+  EXPECT_EQ(last()["layout"], "shard");
 }
 
 }  // namespace
