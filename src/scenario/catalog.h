@@ -37,7 +37,7 @@ struct Selection {
   std::vector<std::string> names;
   std::string filter;
   bool all = false;
-  std::vector<std::string> tags;
+  std::vector<std::string> tags = {};
 
   bool empty() const { return names.empty() && filter.empty() && !all && tags.empty(); }
 };

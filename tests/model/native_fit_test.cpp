@@ -68,7 +68,7 @@ TEST(NativeFit, NamesWhatAWrapperThatShardsDoesNotHave) {
   EXPECT_THAT(under("zero3", [](NativeProgram& p) { p.trainer = "grpo"; }),
               AllOf(HasSubstr("\"zero3\""), HasSubstr("trainer \"grpo\"")));
   EXPECT_EQ(under("zero2", [](NativeProgram& p) { p.trainer = "grpo"; }), "");
-  EXPECT_THAT(under("ddp", [](NativeProgram& p) { p.fault = Fault{.kind = "corrupt_shard"}; }),
+  EXPECT_THAT(under("ddp", [](NativeProgram& p) { p.fault.emplace().kind = "corrupt_shard"; }),
               AllOf(HasSubstr("corrupt_shard"), HasSubstr("\"ddp\"")));
 }
 

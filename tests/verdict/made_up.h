@@ -310,8 +310,9 @@ class MadeUpRun {
 
   void fill(TensorRecord& made, const At& at, const Values& whole) {
     Values values = whole;
-    const auto part = recipe_.shard ? recipe_.shard(at, made.stage) : std::nullopt;
-    if (part) {
+    std::optional<ShardRange> part;
+    if (recipe_.shard) part = recipe_.shard(at, made.stage);
+    if (part.has_value()) {
       const auto first = whole.begin() + static_cast<std::ptrdiff_t>(part->offset);
       values.assign(first, first + static_cast<std::ptrdiff_t>(part->n));
       made.layout = "shard";

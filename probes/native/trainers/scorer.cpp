@@ -46,7 +46,7 @@ at::Tensor choose(const at::Tensor& log_probs, const at::Tensor& numbers) {
   return below.sum(-1).clamp_max(log_probs.size(-1) - 1);
 }
 
-void put(at::Tensor place, const at::Tensor& where, const at::Tensor& values) {
+void put_where(at::Tensor place, const at::Tensor& where, const at::Tensor& values) {
   place.copy_(at::where(where, values, place));
 }
 
@@ -122,8 +122,8 @@ Sequences Scorer::complete(const Sequences& batch) {
       const at::Tensor last = logits(module, made.tokens.narrow(1, 0, at + 1)).select(1, at);
       const at::Tensor known = scores(last, roll_out_->temperature);
       const at::Tensor chosen = choose(known, numbers.select(1, at));
-      put(made.tokens.select(1, at + 1), counts, chosen);
-      put(sampled_.select(1, at), counts, known.gather(-1, chosen.unsqueeze(-1)).squeeze(-1));
+      put_where(made.tokens.select(1, at + 1), counts, chosen);
+      put_where(sampled_.select(1, at), counts, known.gather(-1, chosen.unsqueeze(-1)).squeeze(-1));
     }
     return made.tokens;
   });
