@@ -84,8 +84,8 @@ struct NativeProgram {
   std::string loss;                   // how log-probs and their gradients are computed
   std::vector<Objective> objectives;  // empty: the trainer's default
   WrapperSpec wrapper;
-  std::string path = "direct";        // empty: the guard chooses it
-  std::string guard;                  // empty: path says the way
+  std::string path = "direct";  // empty: the guard chooses it
+  std::string guard;            // empty: path says the way
   std::string backend = "gloo";
   std::string dtype = "fp32";         // fp32 | bf16
   std::string data = "per_rank";      // per_rank | same

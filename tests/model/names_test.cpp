@@ -61,10 +61,11 @@ TEST(Names, OfPlansRoundTrip) {
 
 TEST(Names, OfNativePartsAreUniqueAndExplained) {
   using Parts = std::span<const NativePart>;
-  for (Parts parts : {native_models(), native_trainers(), native_losses(), native_objectives(),
-                      native_labels(), native_rewards(), native_idle_expert(), native_wrappers(),
-                      native_paths(), native_guards(), native_backends(), native_dtypes(), native_data(),
-                      native_no_sync(), native_hooks(), fault_kinds(), fault_phases()}) {
+  for (Parts parts :
+       {native_models(), native_trainers(), native_losses(), native_objectives(), native_labels(),
+        native_rewards(), native_idle_expert(), native_wrappers(), native_paths(), native_guards(),
+        native_backends(), native_dtypes(), native_data(), native_no_sync(), native_hooks(),
+        fault_kinds(), fault_phases()}) {
     std::set<std::string_view> names;
     for (const NativePart& part : parts) {
       EXPECT_TRUE(names.insert(part.name).second) << part.name;

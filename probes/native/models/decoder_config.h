@@ -28,7 +28,7 @@ struct DecoderConfig {
   std::int64_t experts = 0;     // of the MLP, one a token; 0: an ordinary MLP
   std::int64_t lora_rank = 0;   // adapters on square projections, the rest frozen; 0: none
   std::int64_t positions = 64;  // rows of minimind's rotary tables; 32768 there
-  LogitOptions logits = {};          // what log-probs make of its logits
+  LogitOptions logits = {};     // what log-probs make of its logits
   double rms_epsilon = 1e-6;
   double rope_theta = 1e6;
 };
