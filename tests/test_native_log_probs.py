@@ -14,6 +14,7 @@ SCENARIOS = (
     "dpo_policy_is_reference",
     "logp_autocast",
     "logp_mask",
+    "logp_packing",
     "logp_ref_outside_autocast",
     "logp_shift",
     "logp_temperature",

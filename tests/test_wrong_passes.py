@@ -234,6 +234,8 @@ SWITCHED_OFF = [
     ("logp_shift", "in_place", {"data": "same"}, 3, "inconclusive"),
     ("logp_mask", "tools_counted", roll_out(mistake="none"), 1, "consistent"),
     ("logp_mask", "tools_masked", roll_out(mistake="mask"), 1, "inconsistent"),
+    ("logp_packing", "packed", roll_out(mistake="none"), 1, "consistent"),
+    ("logp_packing", "unpacked", roll_out(mistake="packing"), 1, "inconsistent"),
     ("ppo_second_epoch", "in_place", roll_out(mistake="shift"), 1, "inconsistent"),
     ("weights_after_k_steps", "unwrapped", {"path": "redirected"}, 1, "consistent"),
     ("kto_liger_zero2", "unwrapped", fault("skip_reduction"), 1, "inconsistent"),

@@ -187,6 +187,9 @@ std::string misfit_of_mistake(const NativeProgram& program) {
     return subject + " belongs to " + part("trainer", owner) + ", not to " +
            part("trainer", program.trainer);
   }
+  if (roll_out.mistake == "packing" && program.batch_size % 2 != 0) {
+    return subject + " packs pairs: batch_size must be even";
+  }
   const bool forgets = roll_out.mistake == "temperature";
   return forgets && roll_out.temperature == 1 ? subject + " needs another temperature than 1" : "";
 }

@@ -138,6 +138,7 @@ constexpr NativePart kMistakes[] = {
     {"none", "old and new are made alike"},
     {"temperature", "the update forgets the temperature that was sampled at"},
     {"shift", "old stands one token late"},
+    {"packing", "the update packs two sequences into a row and attends across their border"},
     of_trainer("agent", "mask", "tokens of tools count, to which the roll-out gave 0"),
 };
 constexpr NativePart kIdleExpert[] = {

@@ -212,6 +212,11 @@ TEST(NativeFit, NamesAMistakeThatCannotBeMade) {
               AllOf(HasSubstr("mistake \"mask\""), HasSubstr("trainer \"agent\"")));
   EXPECT_THAT(misfit_of_roll_out([](NativeProgram& p) { p.roll_out->mistake = "temperature"; }),
               AllOf(HasSubstr("mistake \"temperature\""), HasSubstr("temperature than 1")));
+  EXPECT_THAT(misfit_of_roll_out([](NativeProgram& p) {
+                p.roll_out->mistake = "packing";
+                p.batch_size = 5;
+              }),
+              AllOf(HasSubstr("mistake \"packing\""), HasSubstr("batch_size")));
 }
 
 }  // namespace

@@ -265,6 +265,18 @@ inline std::vector<Case> forward_cases() {
            };
          });
        }},
+      {"packs of two",
+       "every second row sees the one before, over its whole length",
+       Cause::packing,
+       Outcome::inconsistent,
+       {},
+       [] {
+         return from([](Recipe& r) {
+           r.shift = [](std::size_t row, std::size_t t) {
+             return row % 2 == 0 ? 0 : (t % 2 == 0 ? 0.4 : -0.3);
+           };
+         });
+       }},
       {"experts flip",
        "3 % of the tokens take another path",
        Cause::expert_routing,

@@ -99,6 +99,14 @@ at::Tensor Scorer::whole_logits(const Forward& forward, const Sequences& batch) 
   return logits(forward, batch.tokens).narrow(1, 0, batch.tokens.size(1) - 1);
 }
 
+// Two sequences a row: the second is attended to as if it went on from the first.
+at::Tensor Scorer::packed_logits(const Forward& forward, const Sequences& batch) const {
+  const std::int64_t rows = batch.tokens.size(0);
+  const std::int64_t length = batch.tokens.size(1);
+  const at::Tensor packed = logits(forward, batch.tokens.reshape({rows / 2, 2 * length}));
+  return packed.reshape({rows, length, packed.size(-1)}).narrow(1, 0, length - 1);
+}
+
 // As CUDA's policy has it inside a region of autocast.
 at::Tensor Scorer::scores(const at::Tensor& logits, double temperature) const {
   return at::log_softmax(logits.to(at::kFloat) / temperature, -1);
@@ -158,7 +166,8 @@ at::Tensor Scorer::reference(const Decoder& model, const Sequences& batch) const
 }
 
 Scorer::Made Scorer::make(const Forward& forward, const Sequences& batch) const {
-  const at::Tensor whole = whole_logits(forward, batch);
+  const at::Tensor whole =
+      makes_mistake("packing") ? packed_logits(forward, batch) : whole_logits(forward, batch);
   const at::Tensor inside = scores(whole, update_temperature());
   const bool outside = roll_out_->log_softmax == "outside";
   const at::Tensor all = outside ? at::log_softmax(whole / update_temperature(), -1) : inside;

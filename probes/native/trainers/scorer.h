@@ -42,6 +42,7 @@ class Scorer {
   at::Tensor logits(const Forward& forward, const at::Tensor& tokens) const;
   at::Tensor scores(const at::Tensor& logits, double temperature) const;
   at::Tensor whole_logits(const Forward& forward, const Sequences& batch) const;
+  at::Tensor packed_logits(const Forward& forward, const Sequences& batch) const;
   at::Tensor old_scores(const Sequences& batch) const;
   double update_temperature() const;
   BatchKey here() const;

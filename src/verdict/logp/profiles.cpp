@@ -13,6 +13,8 @@ constexpr double kNoticeable = 5e-3;
 constexpr double kCleanShare = 0.2;  // mean |delta| of clean rows over that of the others
 constexpr double kEarly = 0.7;       // late over early below this: worst at the start
 constexpr std::int64_t kFewestRows = 4;
+constexpr std::size_t kLargestPack = 16;  // sequences a row
+constexpr double kDirtyShare = 0.9;       // of rows that are not the first of their pack
 
 // Masked-out tokens before the first and after the last that counts: padding, where a dump is
 // padded (a prompt counts as padding on every row alike).
@@ -77,6 +79,46 @@ Sign padding_sign(const LogProbFacts& facts, const ByPadding& rows) {
   return sign;
 }
 
+// Every `size`-th row from the first on is clean and hardly any other is.
+template <typename IsDirty>
+bool starts_packs(const LogProbFacts& facts, std::size_t size, const IsDirty& is_dirty) {
+  std::int64_t first = 0, later = 0, dirty = 0;
+  for (const RowSums& row : facts.sums.rows) {
+    if (row.sums.tokens == 0) continue;
+    const bool differs = is_dirty(row);
+    const bool is_first = row.row % size == 0;
+    if (is_first && differs) return false;
+    ++(is_first ? first : later);
+    dirty += differs ? 1 : 0;
+  }
+  return first >= kFewestRows && later >= kFewestRows &&
+         static_cast<double>(dirty) >= kDirtyShare * static_cast<double>(later);
+}
+
+// Clean rows at one distance, whatever the profile of the others: nothing but their place among
+// the rows sets them apart.
+std::optional<Sign> regular_packs_sign(const LogProbFacts& facts) {
+  const double bound = kCleanShare * facts.statistics.mean_abs;
+  const auto is_dirty = [&](const RowSums& row) { return row.sums.mean_abs() > bound; };
+  std::size_t size = 2;
+  while (size <= kLargestPack && !starts_packs(facts, size, is_dirty)) ++size;
+  if (size > kLargestPack) return std::nullopt;
+  DeltaSums dirty;
+  for (const RowSums& row : facts.sums.rows) {
+    if (is_dirty(row)) add(dirty, row.sums);
+  }
+  Sign sign;
+  judge_rows(facts, dirty, sign);
+  sign.explains = 1;
+  sign.signature = {"packs", Confidence::likely, false,
+                    fmt::format("one row in {}, always the first, is clean; the others differ by "
+                                "{}",
+                                size, number_text(dirty.mean_abs()))};
+  sign.claim = claim_of(Cause::packing, Confidence::likely, {sign.signature.text},
+                        {"rows that take turns for another reason look alike"});
+  return sign;
+}
+
 // Clean rows among rows that differ most at their start: the first ones of packs.
 std::optional<Sign> packing_sign(const LogProbFacts& facts) {
   const double bound = kCleanShare * facts.statistics.mean_abs;
@@ -127,6 +169,7 @@ std::vector<Sign> see_profiles(const LogProbFacts& facts) {
   if (facts.statistics.mean_abs < kNoticeable) return {};
   const ByPadding rows = by_padding(facts);
   if (follows_padding(rows)) return {padding_sign(facts, rows)};
+  if (const auto packs = regular_packs_sign(facts)) return {*packs};
   if (const auto packing = packing_sign(facts)) return {*packing};
   if (const auto late = late_sign(facts)) return {*late};
   return {};
