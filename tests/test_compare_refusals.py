@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import Gradcheck
 from test_compare import LOCALS, NAMES, dump, dumps, mean
-from test_logp import raw_safetensors
+from test_logp import raw_safetensors, safetensors
 
 
 def refused(gradcheck: Gradcheck, *arguments: str | Path) -> str:
@@ -171,11 +171,16 @@ def test_folders_that_do_not_say_who_is_who(gradcheck: Gradcheck, tmp_path: Path
     for rank in range(2):
         for step in range(2):
             dump(two / f"rank{rank}-step{step}.safetensors", mean())
-    assert "more than one number" in refused(gradcheck, two)
+    assert "do not differ in one number alone" in refused(gradcheck, two)
     gap = tmp_path / "gap"
     for rank in (0, 1, 3):
         dump(gap / f"rank{rank}.safetensors", mean())
     assert "a file is missing" in refused(gradcheck, gap)
+    mixed = dumps(tmp_path / "mixed", [mean(), mean()])
+    dump(mixed / "notes" / "extra.safetensors", mean())
+    assert gradcheck("compare", mixed).code == 0
+    dump(mixed / "rank2" / "shard.safetensors", LOCALS[2])
+    assert "rank2 is a folder named like a rank" in refused(gradcheck, mixed)
     empty = tmp_path / "empty"
     empty.mkdir()
     assert "there is no" in refused(gradcheck, empty)
@@ -191,6 +196,29 @@ def test_what_is_not_there(gradcheck: Gradcheck, tmp_path: Path) -> None:
     fifo = tmp_path / "pipe.safetensors"
     os.mkfifo(fifo)
     assert "not a file" in refused(gradcheck, good, fifo)
+
+
+def test_names_that_cannot_be_looked_up(gradcheck: Gradcheck, tmp_path: Path) -> None:
+    folder = dumps(tmp_path / "d", [mean(), mean()])
+    good = folder / "rank0.safetensors"
+    loop = folder / "rank2.safetensors"
+    loop.symlink_to(loop.name)
+    assert "rank2.safetensors" in refused(gradcheck, folder)
+    assert "rank2.safetensors" in refused(gradcheck, good, loop)
+    assert "rank2.safetensors" in refused(gradcheck, good, "--reference", loop)
+    assert "too long" in refused(gradcheck, good, tmp_path / f"{'x' * 300}.safetensors")
+
+
+def test_local_gradients_of_another_shape(gradcheck: Gradcheck, tmp_path: Path) -> None:
+    """As many elements in another order would be summed all the same."""
+    tensors = {"w": ("F32", [2, 2], [1.0, 2.0, 3.0, 4.0])}
+    flat = {"w": ("F32", [4], [1.0, 2.0, 3.0, 4.0])}
+    for rank in range(2):
+        for name, arrays in (("d", tensors), ("local", flat)):
+            (tmp_path / name).mkdir(exist_ok=True)
+            safetensors(tmp_path / name / f"rank{rank}.safetensors", **arrays)
+    error = refused(gradcheck, tmp_path / "d", "--local", tmp_path / "local")
+    assert "tensor 'w' is [4], but [2, 2] in" in error
 
 
 def test_names_that_have_nothing_in_common(gradcheck: Gradcheck, tmp_path: Path) -> None:

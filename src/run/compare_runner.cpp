@@ -2,6 +2,7 @@
 #include "run/compare_runner.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -43,6 +44,18 @@ void require_common_names(const Dump& a, const Dump& b) {
                                a.tensors.begin()->first, b.tensors.begin()->first));
 }
 
+// A local gradient is summed element by element into the reduced one.
+void require_shapes(const Dump& local, const Dump& rank) {
+  for (const auto& [name, view] : local.tensors) {
+    const auto reduced = rank.tensors.find(name);
+    if (reduced == rank.tensors.end() || reduced->second.shape == view.shape) continue;
+    throw UsageError(fmt::format("{}: tensor '{}' is [{}], but [{}] in {}",
+                                 local.files.front().arrays.path, name, fmt::join(view.shape, ", "),
+                                 fmt::join(reduced->second.shape, ", "),
+                                 rank.files.front().arrays.path));
+  }
+}
+
 Dumps opened(const CompareOptions& options) {
   std::vector<RankFiles> ranks = find_dumps(options.ranks);
   std::vector<RankFiles> all = ranks, locals;
@@ -59,7 +72,10 @@ Dumps opened(const CompareOptions& options) {
   Dumps dumps{opened(ranks), opened(locals), std::nullopt};
   if (reference) dumps.reference = open_dump(*reference);
   for (const Dump& dump : dumps.ranks) require_common_names(dumps.ranks.front(), dump);
-  for (const Dump& dump : dumps.locals) require_common_names(dumps.ranks.front(), dump);
+  for (std::size_t rank = 0; rank < dumps.locals.size(); ++rank) {
+    require_common_names(dumps.ranks.front(), dumps.locals[rank]);
+    require_shapes(dumps.locals[rank], dumps.ranks[rank]);
+  }
   if (reference) require_common_names(dumps.ranks.front(), *dumps.reference);
   return dumps;
 }

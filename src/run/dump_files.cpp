@@ -33,6 +33,12 @@ bool is_torch_file(const fs::path& path) {
   return extension == ".pt" || extension == ".pth" || extension == ".bin";
 }
 
+// What cannot be looked at is none; opening it says why.
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
 struct Folder {
   std::vector<std::string> files;    // dumps, in natural order
   std::vector<std::string> folders;  // likewise
@@ -46,7 +52,7 @@ Folder read_folder(const std::string& path) {
        entry.increment(error)) {
     const std::string name = entry->path().string();
     if (entry->path().filename().string().starts_with('.')) continue;
-    if (entry->is_directory()) {
+    if (is_folder(entry->path())) {
       folder.folders.push_back(name);
     } else if (is_dump(entry->path())) {
       folder.files.push_back(name);
@@ -138,8 +144,8 @@ void require_one_series(const std::string& folder, const std::vector<std::string
   const auto numbers = series_numbers(names);
   if (!numbers) {
     throw UsageError(fmt::format(
-        "{}: {} and {} differ in more than one number, so which rank is whose cannot be told; name "
-        "the files instead",
+        "{}: {} and {} do not differ in one number alone, so which rank is whose cannot be told; "
+        "name the files instead",
         folder, fs::path(names.front()).filename().string(),
         fs::path(names.back()).filename().string()));
   }
@@ -166,8 +172,15 @@ std::vector<RankFiles> ranks_of(std::vector<Group> groups) {
   return ranks;
 }
 
-// A rank that saved another format is a rank nobody would look at.
+// A rank that saved another format, or a folder of shards, is a rank nobody would look at.
 void refuse_unread_ranks(const Folder& folder) {
+  for (const std::string& other : folder.folders) {
+    const fs::path first = folder.files.front();
+    const std::string twin = other + first.extension().string();
+    if (twin == first.string() || !series_numbers({first.string(), twin}, false)) continue;
+    throw UsageError(other +
+                     " is a folder named like a rank, beside files; name the ranks instead");
+  }
   for (const std::string& torch_file : folder.torch_files) {
     const fs::path first = folder.files.front();
     const std::string twin = fs::path(torch_file).replace_extension(first.extension()).string();
@@ -204,8 +217,13 @@ std::vector<std::string> matches_of(const std::string& pattern) {
   return paths;
 }
 
+bool is_there(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
 bool is_pattern(const std::string& word) {
-  return word.find_first_of("*?[") != std::string::npos && !fs::exists(word);
+  return word.find_first_of("*?[") != std::string::npos && !is_there(word);
 }
 
 std::vector<std::string> expanded(const std::vector<std::string>& words) {
@@ -251,7 +269,7 @@ void add_file(Dump& dump, std::map<std::string, std::string>& origins, const std
 }  // namespace
 
 RankFiles find_one_dump(const std::string& word) {
-  if (!fs::is_directory(word)) return {{word}};
+  if (!is_folder(word)) return {{word}};
   const Folder folder = read_folder(word);
   if (folder.files.empty()) refuse_empty(word, folder);
   grouped(folder.files);  // all shards are there
@@ -260,11 +278,11 @@ RankFiles find_one_dump(const std::string& word) {
 
 std::vector<RankFiles> find_dumps(const std::vector<std::string>& words) {
   const std::vector<std::string> paths = expanded(words);
-  if (paths.size() == 1 && fs::is_directory(paths.front())) return ranks_in(paths.front());
+  if (paths.size() == 1 && is_folder(paths.front())) return ranks_in(paths.front());
   std::vector<RankFiles> ranks;
   std::vector<std::string> files;
   for (const std::string& path : paths) {
-    if (fs::is_directory(path)) {
+    if (is_folder(path)) {
       ranks.push_back(find_one_dump(path));
     } else {
       files.push_back(path);
