@@ -34,6 +34,21 @@ FILES = {
 HEADERS = {
     "truncated": (f'{{"w":{{{ENTRY}[0,16]}}}}', EIGHT, "'w': offsets outside the file: bytes 0 to"),
     "cut in a tensor": (f'{{"w":{{{ENTRY}[0,8]}}}}', EIGHT[:7], "'w': offsets outside"),
+    "a field twice": (
+        '{"w":{"dtype":"F32","dtype":"I32","shape":[2],"data_offsets":[0,8]}}',
+        EIGHT,
+        "'w': header: 'dtype' occurs twice",
+    ),
+    "offsets twice": (
+        '{"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8],"data_offsets":[0,4]}}',
+        EIGHT,
+        "'data_offsets' occurs twice",
+    ),
+    "metadata is a number": (
+        f'{{"__metadata__":5,"w":{{{ENTRY}[0,8]}}}}',
+        EIGHT,
+        "__metadata__ is no object",
+    ),
     "overlap": (f'{{"a":{{{ENTRY}[0,8]}},"b":{{{ENTRY}[0,8]}}}}', EIGHT, "overlap at byte"),
     "a gap": (
         f'{{"a":{{{ENTRY}[0,8]}},"b":{{{ENTRY}[12,20]}}}}',

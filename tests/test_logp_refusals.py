@@ -141,6 +141,19 @@ DAMAGED_LINES = {
     "mask": ('{"old":[-1.0],"new":[-1.0],"mask":[2]}\n', "row 0 holds 2; a mask holds 0 and 1"),
     "null mask": ('{"old":[-1.0],"new":[-1.0],"mask":[null]}\n', "a mask holds 0 and 1"),
     "empty mask": ('{"old":[-1.0],"new":[-1.0],"mask":[0]}\n', "the mask selects no token"),
+    "empty mask, then none": (
+        '{"old":[-1.0],"new":[-1.0],"mask":[]}\n{"old":[-1.0],"new":[-1.0]}\n',
+        "row 1: 'mask' is missing",
+    ),
+    "no mask, then an empty one": (
+        '{"old":[-1.0],"new":[-1.0]}\n{"old":[-1.0],"new":[-1.0],"mask":[]}\n',
+        "row 0: 'mask' is missing",
+    ),
+    "a mask of words": (
+        '{"old":[],"new":[],"mask":[]}\n{"old":[-1.0],"new":[-1.0],"mask":["a"]}\n',
+        "row 1: 'mask' is missing, or no list of numbers",
+    ),
+    "NaN in place of a number": ('{"old":[NaN],"new":[-1.0]}\n', "nor are NaN, Infinity"),
     "nothing": ("", "no pair of old and new"),
 }
 

@@ -89,6 +89,31 @@ UlpDistance ulp_distance(DType dtype, std::span<const std::byte> a, std::span<co
   return result;
 }
 
+// The square root of a sum of squares that neither underflows nor overflows on the way: squares of
+// numbers over the largest so far (as in BLAS's nrm2).
+class RootOfSquares {
+ public:
+  void add(double x) {
+    x = std::abs(x);
+    if (x == 0) return;
+    if (!std::isfinite(x)) infinite_ = true;
+    if (x > largest_) {
+      sum_ = 1 + sum_ * (largest_ / x) * (largest_ / x);
+      largest_ = x;
+    } else {
+      sum_ += (x / largest_) * (x / largest_);
+    }
+  }
+  double value() const {
+    return infinite_ ? std::numeric_limits<double>::infinity() : largest_ * std::sqrt(sum_);
+  }
+
+ private:
+  double largest_ = 0;
+  double sum_ = 0;  // of squares over largest_²
+  bool infinite_ = false;
+};
+
 NormDistance norm_distance(DType dtype_a, std::span<const std::byte> a, DType dtype_b,
                            std::span<const std::byte> b) {
   const bool measured = is_measured(dtype_a) && is_measured(dtype_b);
@@ -97,18 +122,17 @@ NormDistance norm_distance(DType dtype_a, std::span<const std::byte> a, DType dt
   }
   const std::size_t n = a.size() / size_of(dtype_a);
   std::array<double, kChunk> left, right;
-  double gap = 0, norm = 0;
+  RootOfSquares gap, norm;
   for (std::size_t first = 0; first < n; first += kChunk) {
     const std::size_t count = std::min(kChunk, n - first);
     to_double(dtype_a, a, first, std::span(left).first(count));
     to_double(dtype_b, b, first, std::span(right).first(count));
     for (std::size_t i = 0; i < count; ++i) {
-      const double apart = gap_of(left[i], right[i]);
-      gap += apart * apart;
-      if (std::isfinite(right[i])) norm += right[i] * right[i];
+      gap.add(gap_of(left[i], right[i]));
+      if (std::isfinite(right[i])) norm.add(right[i]);
     }
   }
-  return {std::sqrt(gap), std::sqrt(norm)};
+  return {gap.value(), norm.value()};
 }
 
 }  // namespace gradcheck

@@ -50,6 +50,10 @@ std::shared_ptr<const ArrayFile> opened(Files& files, const std::string& path) {
 
 Picked picked(std::shared_ptr<const ArrayFile> file, const std::string& name) {
   const auto at = file->arrays.find(name);
+  const auto incomplete = file->incomplete.find(name);
+  if (incomplete != file->incomplete.end()) {
+    throw UsageError(file->path + ": " + incomplete->second);
+  }
   if (at == file->arrays.end()) throw UsageError(file->path + ": there is no array '" + name + "'");
   return {file->path + ":" + name, file, &at->second};
 }
@@ -284,7 +288,8 @@ LogProbShard shard_of(const Sources& sources, int rank) {
 std::optional<Picked> picked_if(const std::shared_ptr<const ArrayFile>& file,
                                 std::string_view name) {
   const std::string key(name);
-  if (key.empty() || !file->arrays.contains(key)) return std::nullopt;
+  const bool is_there = file->arrays.contains(key) || file->incomplete.contains(key);
+  if (key.empty() || !is_there) return std::nullopt;
   return picked(file, key);
 }
 

@@ -93,6 +93,19 @@ TEST(Norms, MeasureAcrossTypes) {
   EXPECT_DOUBLE_EQ(distance.norm, std::sqrt(10));
 }
 
+TEST(Norms, NeitherVanishNorOverflowWhereTheirSquaresWould) {
+  const auto between = [](const std::vector<double>& a, const std::vector<double>& b) {
+    return norm_distance(DType::f64, bytes_of(a), DType::f64, bytes_of(b));
+  };
+  const NormDistance tiny = between({3e-170, 0}, {0, 4e-170});
+  EXPECT_DOUBLE_EQ(tiny.gap, 5e-170);
+  EXPECT_DOUBLE_EQ(tiny.norm, 4e-170);
+  const NormDistance huge = between({1e200, 0}, {1e200, 3e200});
+  EXPECT_DOUBLE_EQ(huge.gap, 3e200);
+  EXPECT_DOUBLE_EQ(huge.norm, std::sqrt(10) * 1e200);
+  EXPECT_GT(between({5e-324}, {0}).gap, 0);
+}
+
 TEST(Norms, AreInfiniteWhereANumberMeetsNone) {
   const auto gap = [](double a, double b) {
     return norm_distance(DType::f64, bytes_of(std::vector{a}), DType::f64, bytes_of(std::vector{b}))

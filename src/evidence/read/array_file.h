@@ -29,6 +29,9 @@ struct NamedArray {
 struct ArrayFile {
   std::string path;
   std::map<std::string, NamedArray> arrays;
+  // Of JSON lines: lists that some rows have and others do not, each with the reason why it is no
+  // array. Whoever asks for one by name must say so, not do without it.
+  std::map<std::string, std::string> incomplete;
   std::shared_ptr<const void> storage;  // what the bytes live in
   bool mapped = false;                  // it is a MappedFile, not memory
 };

@@ -28,6 +28,7 @@ struct Column {
   bool is_late = false;      // earlier rows are without it
 };
 using Columns = std::map<std::string, Column>;
+using Incomplete = std::map<std::string, std::string>;
 
 [[noreturn]] void refuse(const std::string& why) { throw InfrastructureError(why); }
 
@@ -73,16 +74,21 @@ void add_number(Columns& columns, double number, std::size_t rows_before) {
 }
 
 // A list that was empty so far and is now of something else was none of numbers.
-void settle(Columns& columns, std::size_t rows) {
+void settle(Columns& columns, Incomplete& incomplete, std::size_t rows) {
   for (const auto& [key, column] : columns) {
     if (column.has_numbers && column.offsets.size() != rows + 1) refuse("'" + key + "' is missing");
   }
-  std::erase_if(columns, [rows](const auto& entry) {
-    return !entry.second.is_late && entry.second.offsets.size() != rows + 1;
+  std::erase_if(columns, [&](const auto& entry) {
+    const auto& [key, column] = entry;
+    if (column.is_late || column.offsets.size() == rows + 1) return false;
+    incomplete.try_emplace(key, "row " + std::to_string(rows - 1) + ": '" + key +
+                                    "' is missing, or no list of numbers");
+    return true;
   });
 }
 
-void add_row(Columns& columns, simdjson::dom::object row, std::size_t rows_before) {
+void add_row(Columns& columns, Incomplete& incomplete, simdjson::dom::object row,
+             std::size_t rows_before) {
   std::set<std::string_view> seen;
   for (const auto field : row) {
     if (!seen.insert(field.key).second) refuse("key '" + std::string(field.key) + "' occurs twice");
@@ -95,20 +101,21 @@ void add_row(Columns& columns, simdjson::dom::object row, std::size_t rows_befor
     if (field.value.get(list) != simdjson::SUCCESS || !holds_numbers(list)) continue;
     add_list(columns, field.key, list, rows_before);
   }
-  settle(columns, rows_before + 1);
+  settle(columns, incomplete, rows_before + 1);
 }
 
 void add_line(simdjson::dom::parser& parser, std::string_view line, Columns& columns,
-              std::size_t rows_before) {
+              Incomplete& incomplete, std::size_t rows_before) {
   simdjson::dom::object row;
   const auto error = parser.parse(line.data(), line.size()).get(row);
   if (error == simdjson::INCORRECT_TYPE) refuse("not an object");
   if (error != simdjson::SUCCESS)
-    refuse(std::string("not JSON: ") + simdjson::error_message(error));
-  add_row(columns, row, rows_before);
+    refuse(std::string("not JSON (nor are NaN, Infinity and numbers beyond double): ") +
+           simdjson::error_message(error));
+  add_row(columns, incomplete, row, rows_before);
 }
 
-Columns columns_of(std::string_view text) {
+Columns columns_of(std::string_view text, Incomplete& incomplete) {
   simdjson::dom::parser parser;
   Columns columns;
   std::size_t line = 0, rows = 0, at = 0;
@@ -116,7 +123,7 @@ Columns columns_of(std::string_view text) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     ++line;
     try {
-      if (end > at) add_line(parser, text.substr(at, end - at), columns, rows);
+      if (end > at) add_line(parser, text.substr(at, end - at), columns, incomplete, rows);
     } catch (const InfrastructureError& error) {
       refuse("row " + std::to_string(line - 1) + " (line " + std::to_string(line) + ", byte " +
              std::to_string(at) + "): " + error.what());
@@ -124,7 +131,11 @@ Columns columns_of(std::string_view text) {
     rows += end > at && !columns.empty() ? 1 : 0;  // what stands before the first list is no row
     at = end + 1;
   }
-  std::erase_if(columns, [](const auto& entry) { return entry.second.is_late; });
+  std::erase_if(columns, [&](const auto& entry) {
+    const auto& [key, column] = entry;
+    if (column.is_late) incomplete.try_emplace(key, "row 0: '" + key + "' is missing");
+    return column.is_late;
+  });
   return columns;
 }
 
@@ -133,9 +144,9 @@ Columns columns_of(std::string_view text) {
 ArrayFile open_json_lines(const std::string& path) {
   const MappedFile text(path);
   const auto bytes = text.bytes();
-  auto columns = std::make_shared<Columns>(
-      columns_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
   ArrayFile file;
+  auto columns = std::make_shared<Columns>(
+      columns_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file.incomplete));
   for (const auto& [name, column] : *columns) {
     file.arrays.emplace(
         name, NamedArray{DType::f64, {}, column.offsets, std::as_bytes(std::span(column.values))});

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -52,7 +53,20 @@ std::uint64_t unsigned_at(simdjson::dom::array array, std::size_t index) {
 
 constexpr std::uint64_t kMaxExtent = std::numeric_limits<std::int64_t>::max();
 
+// Which of two is meant nobody can tell.
+void refuse_repeated_keys(element entry) {
+  simdjson::dom::object fields;
+  if (entry.get(fields) != simdjson::SUCCESS) return;  // told where its fields are read
+  std::set<std::string_view> seen;
+  for (const auto field : fields) {
+    if (!seen.insert(field.key).second) {
+      refuse("header: '" + std::string(field.key) + "' occurs twice");
+    }
+  }
+}
+
 Placed placed_from(element entry, std::span<const std::byte> data) {
+  refuse_repeated_keys(entry);
   Placed placed;
   placed.view.dtype = dtype_of(get<std::string_view>(entry, "dtype"));
   const auto shape = get<simdjson::dom::array>(entry, "shape");
@@ -116,7 +130,10 @@ std::map<std::string, TensorView> parse(std::span<const std::byte> file) {
   std::map<std::string, TensorView> tensors;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
   for (const auto field : root) {
-    if (field.key == "__metadata__") continue;
+    if (field.key == "__metadata__") {
+      if (!field.value.is_object()) refuse("header: __metadata__ is no object");
+      continue;
+    }
     Placed placed = named(field.key, field.value, data);
     ranges.emplace_back(placed.begin, placed.end);
     if (!tensors.emplace(field.key, std::move(placed.view)).second) refuse("a key occurs twice");
