@@ -313,7 +313,7 @@ def test_another_reduction_may_be_declared(gradcheck: Gradcheck, tmp_path: Path)
     assert audited(gradcheck, tmp_path, total, "--reduction", "factor=2")[0].code == 1
     result, arm = audited(gradcheck, tmp_path, total, "--reduction", "none")
     assert result.code == 0
-    assert "reduction (no --local)" in arm["scope"]["not_checked"]
+    assert "reduction (--reduction none)" in arm["scope"]["not_checked"]
 
 
 def test_a_coarser_wire_may_be_declared(gradcheck: Gradcheck, tmp_path: Path) -> None:
@@ -400,6 +400,21 @@ def test_a_tolerance_forgives_no_nan(gradcheck: Gradcheck, tmp_path: Path, value
     for tolerance in ("norm=1", "ulp=18446744073709551615"):
         arguments = ("--reference", old, "--tolerance", tolerance)
         assert "GC105" in codes(compared(gradcheck, new, *arguments)[1])
+
+
+def test_integers_that_differ_have_no_distance(gradcheck: Gradcheck, tmp_path: Path) -> None:
+    new = safetensors(tmp_path / "new.safetensors", w=("I64", [2], [1, 2]))
+    old = safetensors(tmp_path / "old.safetensors", w=("I64", [2], [1, 3]))
+    result, arm = compared(gradcheck, new, "--reference", old, "--tolerance", "ulp=4")
+    assert (result.code, codes(arm)) == (1, ["GC105"])
+    assert "i64 differs, and has no distance" in arm["headline"]
+
+
+def test_norms_of_tiny_numbers_are_none_of_zero(gradcheck: Gradcheck, tmp_path: Path) -> None:
+    new = safetensors(tmp_path / "new.safetensors", w=("F64", [2], [1e-170, 2e-170]))
+    old = safetensors(tmp_path / "old.safetensors", w=("F64", [2], [-9e-170, 5e-170]))
+    arguments = ("--reference", old, "--tolerance", "norm=0")
+    assert codes(compared(gradcheck, new, *arguments)[1]) == ["GC105"]
 
 
 def test_what_only_one_of_the_runs_holds(gradcheck: Gradcheck, tmp_path: Path) -> None:

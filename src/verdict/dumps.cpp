@@ -165,12 +165,20 @@ class DumpJudge {
       return result.set(Rung::oracle_close, RungResult::pass);
     }
     ++reading.outside;
-    const bool exact = input_.tolerance.kind == ToleranceKind::exact;
-    if (!distance.comparable && values.front()->shape != reference.shape) {
-      return miss(result, "another shape");
-    }
-    if (!distance.comparable) return miss(result, "another type");
-    miss(result, exact ? "" : "tolerance " + text_of(input_.tolerance));
+    miss(result, why_outside(values, reference, distance));
+  }
+
+  std::string why_outside(const Values& values, const TensorView& reference,
+                          const TensorDistance& distance) const {
+    const auto other = [&](auto TensorView::* part) {
+      return std::any_of(values.begin(), values.end(),
+                         [&](const TensorView* value) { return value->*part != reference.*part; });
+    };
+    if (!distance.comparable && other(&TensorView::shape)) return "another shape";
+    if (!distance.comparable && other(&TensorView::dtype)) return "another type";
+    if (input_.tolerance.kind == ToleranceKind::exact) return "";
+    if (distance.comparable) return "tolerance " + text_of(input_.tolerance);
+    return fmt::format("{} differs, and has no distance", name_of(reference.dtype));
   }
 
   // Without locals nothing tells where a value that is not finite came from.
@@ -237,7 +245,9 @@ class DumpJudge {
   void say_what_was_not_checked() {
     auto& list = arm_.scope.not_checked;
     if (alone()) list.push_back("agreement (one rank)");
-    if (!audits()) list.push_back("reduction (no --local)");
+    if (!audits()) {
+      list.push_back(input_.has_locals ? "reduction (--reduction none)" : "reduction (no --local)");
+    }
     if (input_.reference == nullptr) list.push_back("another run (no --reference)");
     const Totals& totals = arm_.totals;
     if (totals.proved_nothing > 0 && totals.proved_nothing < totals.inventory) {
