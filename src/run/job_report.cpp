@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "model/phrases.h"
+#include "run/crash_words.h"
 #include "verdict/judge.h"
 
 namespace gradcheck {
@@ -161,17 +162,6 @@ bool everyone_said_goodbye(const JobEvidence& evidence) {
     }
   }
   return any;
-}
-
-// How torchrun, mp.spawn, DeepSpeed and mpirun tell that a rank was killed by its own abort; they
-// send SIGTERM to the others themselves. Their last lines are not always kept.
-bool names_a_crash(std::string_view errors) {
-  constexpr std::string_view kCrashes[] = {"SIGABRT",       "SIGSEGV",         "exitcode: -",
-                                           "exitcode  : -", "return code = -", "signal 6",
-                                           "signal 11"};
-  return std::any_of(std::begin(kCrashes), std::end(kCrashes), [&](std::string_view crash) {
-    return errors.find(crash) != std::string_view::npos;
-  });
 }
 
 // A launcher that reports a rank's abort in its destructors exits with 1: the ranks' goodbyes know
