@@ -324,7 +324,7 @@ ArmReport judge_dumps(const DumpInput& input) {
   judged.all_tensors = input.all_tensors;
   Facts facts = arrange(input.table);
   Plan plan = infer_plan(input.table, facts, rules);
-  const Context context{judged, std::move(facts), std::move(plan)};
+  const Context context{judged, input.table, input.payloads, std::move(facts), std::move(plan)};
   return DumpJudge(input, context).judge();
 }
 

@@ -13,7 +13,7 @@ std::optional<Part> find_part(const Context& context, const RowKey& key, int ran
   Part part;
   part.entry = entry;
   part.sketch = context.table().sketch(*entry);
-  part.view = find_view(context.table(), context.input.payloads, key, rank);
+  part.view = find_view(context.table(), context.payloads, key, rank);
   return part;
 }
 

@@ -20,12 +20,14 @@ namespace gradcheck {
 
 // What every part of the judge reads. Lives as long as one call of judge().
 struct Context {
-  const JudgeInput& input;
+  const JudgeInput& input;  // what is asked; of evidence that was put in order first, look below
+  const EvidenceTable& evidence;
+  const PayloadViews& payloads;
   Facts facts;
   Plan plan;
   const PutTogether* shards = nullptr;  // null: the evidence holds none
 
-  const EvidenceTable& table() const { return input.table; }
+  const EvidenceTable& table() const { return evidence; }
 };
 
 enum class Rung : std::uint8_t {

@@ -26,10 +26,12 @@
 namespace gradcheck {
 namespace {
 
-Context prepare(const JudgeInput& input, const PutTogether* shards) {
-  Facts facts = arrange(input.table, input.native);
-  Plan plan = infer_plan(input.table, facts, input.rules, input.native);
-  return {input, std::move(facts), std::move(plan), shards};
+// What is asked about evidence stays as it is when the evidence is put in order.
+Context prepare(const JudgeInput& input, const EvidenceTable& table, const PayloadViews& payloads,
+                const PutTogether* shards) {
+  Facts facts = arrange(table, input.native);
+  Plan plan = infer_plan(table, facts, input.rules, input.native);
+  return {input, table, payloads, std::move(facts), std::move(plan), shards};
 }
 
 // Shards that are no whole tensor.
@@ -88,24 +90,24 @@ std::vector<CauseClaim> causes_of(const Context& context,
 }
 
 // Evidence that was refused is not judged any further; how the program ended is still told.
-ArmReport refusal(const JudgeInput& input, FindingSet& findings, ArmReport arm) {
+ArmReport refusal(const EvidenceTable& table, FindingSet& findings, ArmReport arm) {
   arm.findings = findings.take();
   arm.outcome = Outcome::error;
-  arm.headline = "evidence refused: " + input.table.refused().front();
-  arm.notes = input.table.refused();
+  arm.headline = "evidence refused: " + table.refused().front();
+  arm.notes = table.refused();
   return arm;
 }
 
-ArmReport judge_as_it_is(const JudgeInput& input, const PutTogether* shards) {
-  const Context context = prepare(input, shards);
+ArmReport judge_in_order(const Context& context) {
+  const EvidenceTable& table = context.table();
   FindingSet findings(context);
   ArmReport arm;
-  arm.world_size = input.table.world_size();
+  arm.world_size = table.world_size();
   arm.plan = context.plan.lines;
-  arm.events = count_events(input.table);
+  arm.events = count_events(table);
   ProgramEnd end = read_end(context, findings);
   arm.ranks = std::move(end.ranks);
-  if (!input.table.refused().empty()) return refusal(input, findings, std::move(arm));
+  if (!table.refused().empty()) return refusal(table, findings, std::move(arm));
 
   auto results = climb(context);
   const auto weights = judge_weights(context, results);
@@ -140,22 +142,13 @@ ArmReport judge_as_it_is(const JudgeInput& input, const PutTogether* shards) {
 }  // namespace
 
 ArmReport judge(const JudgeInput& input) {
-  const auto table = input.native ? std::nullopt : aligned(input.table);
+  const auto aligned_table = input.native ? std::nullopt : aligned(input.table);
   const PayloadViews none;  // they go by the numbers of the ranks
-  const auto with = [&](const EvidenceTable& evidence, const PayloadViews& payloads) {
-    JudgeInput same{evidence, input.rules, payloads};
-    same.steps = input.steps;
-    same.micro_steps = input.micro_steps;
-    same.native = input.native;
-    same.all_tensors = input.all_tensors;
-    same.program_status = input.program_status;
-    same.log_probs = input.log_probs;
-    return same;
-  };
-  const JudgeInput even = table ? with(*table, none) : input;
-  const auto shards = put_together(even.table, even.payloads);
-  if (!shards) return judge_as_it_is(even, nullptr);
-  return judge_as_it_is(with(shards->table, shards->payloads), &*shards);
+  const EvidenceTable& table = aligned_table ? *aligned_table : input.table;
+  const PayloadViews& payloads = aligned_table ? none : input.payloads;
+  const auto shards = put_together(table, payloads);
+  if (!shards) return judge_in_order(prepare(input, table, payloads, nullptr));
+  return judge_in_order(prepare(input, shards->table, shards->payloads, &*shards));
 }
 
 }  // namespace gradcheck

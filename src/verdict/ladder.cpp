@@ -187,7 +187,7 @@ class Climber {
     if (line_.role == Role::rank_local) return rank_local();
     result_.differed = !a.equal();
     if (result_.differed) {
-      result_.spread = spread(context_.table(), context_.input.payloads, result_.reduced, a);
+      result_.spread = spread(context_.table(), context_.payloads, result_.reduced, a);
     }
     if (result_.differed && line_.role == Role::undeclared) {
       return result_.set(Rung::replicas_bitwise, inconclusive, "differs and is undeclared");

@@ -49,7 +49,7 @@ Score score(const EvidenceTable& table, const Facts& facts, const Plan& plan) {
   const PayloadViews payloads;
   JudgeInput input{table, rules, payloads};
   input.native = false;
-  const Context context{input, facts, plan};
+  const Context context{input, table, payloads, facts, plan};
   auto results = climb(context);
   judge_weights(context, results);
   Score score;

@@ -52,6 +52,20 @@ Recipe with_parts(Change change, bool payloads = true) {
   return recipe;
 }
 
+// What is asked about evidence does not change when its shards are put together.
+TEST(Shards, TheLastStepMayBeShorterWhereTheProgramSaysSo) {
+  Recipe recipe = sharded();
+  recipe.micros = 2;
+  const MadeUpRun run(recipe);
+  const std::vector<PlanRule> rules;
+  const PayloadViews none;
+  JudgeInput input{run.table(), rules, none, 1, 3};
+  EXPECT_EQ(judge(input).outcome, Outcome::inconclusive);
+  input.remainder = 2;
+  const ArmReport arm = judge(input);
+  EXPECT_EQ(arm.outcome, Outcome::consistent) << told(arm);
+}
+
 // --- what must not pass
 
 TEST(Shards, MissingShardForbidsConsistent) {
